@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"context"
+	"time"
+)
+
+// A Store is a set of queues that share one failed index, one clock and one
+// sequence of commits. An engine implements it; all methods are safe for
+// concurrent use.
+//
+// Durability: a nil error means that the transition is durable in the sense of
+// the engine (for a store on a disk: it survives the loss of power). On an error
+// nothing changed, except where the error wraps [ErrUncertain] or [ErrDamaged];
+// those say what may have. A call that failed may be made again: a settlement
+// that had happened then answers ErrLost, and an enqueue under a caller's own ID
+// answers ErrDuplicate, or the live message under Keep.
+//
+// Contexts: a cancelled context counts until the call enters a commit; from then
+// on the call waits for that commit and returns its result.
+//
+// What an engine does not have yet it answers with errors.ErrUnsupported.
+type Store interface {
+	// Enqueue accepts one message. Refusals: ErrDuplicate, ErrInvalid…,
+	// ErrTooLarge, ErrFull.
+	Enqueue(ctx context.Context, queue string, m Message) (Enqueued, error)
+
+	// EnqueueBatch accepts all the messages in one commit, in order, or none of
+	// them; a refusal is a *BatchError.
+	EnqueueBatch(ctx context.Context, queue string, ms []Message) ([]Enqueued, error)
+
+	// Claim leases the oldest due messages. Nothing due is an empty result.
+	Claim(ctx context.Context, queue string, o ClaimOptions) (Claimed, error)
+
+	// Load claims one named message whatever its schedule, and takes over a lease
+	// that has no deadline or is past it, which counts as a lapse. Refusals:
+	// ErrNotFound, ErrLeased; a *DamagedError moved the message to failed.
+	Load(ctx context.Context, queue, id string, o LoadOptions) (Delivery, error)
+
+	// Ack settles a message for good. Refusals: ErrStale, ErrGone.
+	Ack(ctx context.Context, r Receipt) error
+
+	// Release returns a message, excused. Refusals: ErrStale, ErrGone.
+	Release(ctx context.Context, r Receipt, o ReleaseOptions) error
+
+	// Retry returns a message after a failure, or moves it to failed at the cap,
+	// and reports which. Refusals: ErrStale, ErrGone.
+	Retry(ctx context.Context, r Receipt, o RetryOptions) (Returned, error)
+
+	// Extend moves the deadline to now + lease and returns it. Refusals:
+	// ErrStale, ErrGone.
+	Extend(ctx context.Context, r Receipt, lease time.Duration) (time.Time, error)
+
+	// Fail moves a message to the failed ones and returns its failed name.
+	// Refusals: ErrStale, ErrGone, ErrFailedExists.
+	Fail(ctx context.Context, r Receipt, o FailOptions) (string, error)
+
+	// ReplacePayload gives a claimed message another payload; the generation and
+	// the claim stay. Refusals: ErrStale, ErrGone, ErrInvalidPayload, ErrTooLarge.
+	ReplacePayload(ctx context.Context, r Receipt, payload []byte) error
+
+	// Reap ends leases that are over and returns their messages.
+	Reap(ctx context.Context, o ReapOptions) ([]Returned, error)
+
+	// Reprocess returns a failed message to its queue, ahead of any pending
+	// generation. Refusals: ErrNotFailed, ErrInFlight.
+	Reprocess(ctx context.Context, failedName string, o ReprocessOptions) error
+
+	// Clear removes the pending and returned messages of a queue, and the leased
+	// ones when asked, and says how many.
+	Clear(ctx context.Context, queue string, o ClearOptions) (uint64, error)
+
+	// Purge removes a failed message. Refusals: ErrNotFailed.
+	Purge(ctx context.Context, failedName string, o PurgeOptions) error
+
+	// Pause makes claims of a queue find nothing until Resume; enqueue and
+	// settling go on.
+	Pause(ctx context.Context, queue string) error
+	Resume(ctx context.Context, queue string) error
+
+	// Update makes several changes in one commit: all of them or none.
+	Update(ctx context.Context, changes ...Change) ([]Outcome, error)
+
+	// Cursor reads a queue's cursor; empty: none was set.
+	Cursor(ctx context.Context, queue string) (string, error)
+
+	// Peek shows the next n messages that a claim would take, payloads included.
+	Peek(ctx context.Context, queue string, n int) ([]Entry, error)
+
+	// List shows the live messages of a queue in order of delivery.
+	List(ctx context.Context, queue string, o ListOptions) (Page, error)
+
+	// Show shows the live generations of one ID, the older first, payloads
+	// included. None: ErrNotFound.
+	Show(ctx context.Context, queue, id string) ([]Entry, error)
+
+	// ListFailed shows failed messages in order of their names.
+	ListFailed(ctx context.Context, f FailedOptions, o ListOptions) (Page, error)
+
+	// ShowFailed shows one failed message, payload included. None: ErrNotFailed.
+	ShowFailed(ctx context.Context, failedName string, f FailedOptions) (Entry, error)
+
+	// Status gives the gauges and counters of queues in one snapshot.
+	Status(ctx context.Context, o StatusOptions) (Status, error)
+
+	// Wait returns the final Status when one snapshot shows everything asked for
+	// complete.
+	Wait(ctx context.Context, o WaitOptions) (Status, error)
+
+	// Close ends the use of the store and waits for commits under way. Calls that
+	// have not entered one answer ErrClosed. Claims stay as they are.
+	Close() error
+}

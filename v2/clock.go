@@ -1,0 +1,22 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"io"
+	"time"
+)
+
+// randReader is where tokens come from.
+type randReader = io.Reader
+
+// An instant is one reading of the clocks. Boot is the time since boot, suspend
+// included; BootID is empty when either cannot be read.
+type instant struct {
+	Wall   time.Time
+	BootID string
+	Boot   time.Duration
+}
+
+// A clock tells the time. The store reads it once per commit, under the lock.
+type clock interface{ Now() instant }

@@ -1,0 +1,103 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+
+	"example.com/holdfast/queue"
+)
+
+// Opening or creating a store meets these.
+var (
+	// ErrNoStore is returned when the directory holds no store.
+	ErrNoStore = errors.New("no store here")
+
+	// ErrExists is returned by Create when the directory holds a store already.
+	ErrExists = errors.New("a store is here already")
+
+	// ErrNotEmpty is returned by Create when the directory holds anything that is
+	// not a store's; the error names it.
+	ErrNotEmpty = errors.New("the directory is not empty")
+
+	// ErrInterruptedInit is returned when a Create was cut off here. Nothing was
+	// ever accepted into such a store; ResumeCreate finishes it.
+	ErrInterruptedInit = errors.New("the creation of this store was interrupted")
+
+	// ErrUnsafe is returned when the directory belongs to somebody else, can be
+	// written by others, or holds a symbolic or hard link or another type of file
+	// where the store has its own.
+	ErrUnsafe = errors.New("not safe to use")
+
+	// ErrUnsupported is returned when the filesystem lacks what the store stands
+	// on: flock, or a directory sync; or when it is a network filesystem.
+	ErrUnsupported = errors.New("the filesystem is not supported")
+
+	// ErrVersion is returned when the store says that it is of another version, or
+	// uses a feature that this program does not know. Use a newer program.
+	ErrVersion = errors.New("the store needs another version of this program")
+
+	// ErrCorrupt is returned when a file of the store is not what the format says.
+	// The store stops; nothing is repaired in passing.
+	ErrCorrupt = errors.New("the store is corrupt")
+)
+
+// Any call on an open store can meet these.
+var (
+	// ErrStaleLock is returned when the last owner of the transfer lock died inside
+	// a transition or left an uncertain commit. The operator decides: Recover.
+	ErrStaleLock = errors.New("the lock's last owner did not finish")
+
+	// ErrReplaced is returned when the directory was moved, or a part of the store
+	// was replaced under the open store. Close it and open it again.
+	ErrReplaced = errors.New("the store was moved or replaced while open")
+
+	// ErrReadOnly is returned when a store that was opened for looking is asked to
+	// change something.
+	ErrReadOnly = errors.New("the store was opened for looking only")
+
+	// ErrUnresolved is returned by Resolve when the store no longer remembers
+	// enough to say whether a commit happened. It never guesses.
+	ErrUnresolved = errors.New("the store cannot tell any more")
+)
+
+// A CorruptError says which file breaks the format, where and how. It unwraps to
+// [ErrCorrupt], or to [ErrVersion] when the file is of another version.
+type CorruptError struct {
+	File   string // relative to the store
+	Offset int64  // -1: not at one place
+	Reason string
+	Err    error // ErrCorrupt or ErrVersion
+}
+
+func (e *CorruptError) Error() string {
+	if e.Offset < 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Reason)
+	}
+	return fmt.Sprintf("%s: at byte %d: %s", e.File, e.Offset, e.Reason)
+}
+
+func (e *CorruptError) Unwrap() error {
+	if e.Err == nil {
+		return ErrCorrupt
+	}
+	return e.Err
+}
+
+// A StaleLockError tells what the dead owner left in the lock. It unwraps to
+// [ErrStaleLock].
+type StaleLockError struct{ Owner queue.Owner }
+
+func (e *StaleLockError) Error() string {
+	o := e.Owner
+	switch {
+	case o.Token == "":
+		return "the lock holds an owner record that cannot be read: its owner died inside a transition"
+	case o.Uncertain:
+		return fmt.Sprintf("the lock's owner (pid %d on %s, since %s) left a commit whose last sync failed", o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
+	}
+	return fmt.Sprintf("the lock's owner (pid %d on %s, since %s) died inside a transition", o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
+}
+
+func (e *StaleLockError) Unwrap() error { return ErrStaleLock }

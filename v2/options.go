@@ -1,0 +1,81 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
+)
+
+// Bounds that hold when Options say nothing else.
+const (
+	DefaultMaxPayloadBytes = 16 << 20
+	DefaultMaxPayloadDepth = 512
+	DefaultMaxStateBytes   = 64 << 20
+	DefaultMinFreeBytes    = 8 << 20
+)
+
+// Options shape how a store is created or opened. A nil *Options is the zero
+// value, and the zero value works. There is no option that turns syncing off.
+type Options struct {
+	// MaxPayloadBytes bounds one payload. Zero: 16 MiB. A payload that was accepted
+	// under a higher bound is still delivered.
+	MaxPayloadBytes int
+
+	// MaxPayloadDepth bounds how deeply arrays and objects may nest in a payload
+	// that is enqueued. Zero: 512.
+	MaxPayloadDepth int
+
+	// MaxStateBytes bounds state.json: an enqueue that would pass it is refused
+	// with queue.ErrFull, everything else goes on. Zero: 64 MiB.
+	MaxStateBytes int64
+
+	// MinFreeBytes is the free space below which an enqueue is refused with
+	// queue.ErrFull. Zero: 8 MiB. Negative: no floor.
+	MinFreeBytes int64
+
+	// AllowUnsafeRoot accepts a directory that belongs to another user or can be
+	// written by others. Zero: it is refused with ErrUnsafe.
+	AllowUnsafeRoot bool
+
+	// OnDeadOwner is kept in the store by Create; Open ignores it. Zero: Stop.
+	OnDeadOwner OnDeadOwner
+
+	// LookAfter is for OpenReadOnly: how long a look waits for the lock before it
+	// shows the last committed state, marked as unsettled. Zero: it waits for as
+	// long as the context lets it.
+	LookAfter time.Duration
+
+	fs    fsguard.FS // nil: the operating system
+	clock clock      // nil: the system's
+	rand  randReader // nil: the system's
+}
+
+// OnDeadOwner is what a process does when it finds that the last owner of the
+// transfer lock died inside a transition.
+type OnDeadOwner string
+
+const (
+	// Stop answers ErrStaleLock until an operator calls Recover.
+	Stop OnDeadOwner = "stop"
+
+	// AutoRecover recovers and goes on: the operator's consent given in advance.
+	// The proof of death is that the kernel released the lock.
+	AutoRecover OnDeadOwner = "recover"
+)
+
+// Settings are kept in the store, so that every process agrees on them.
+type Settings struct {
+	OnDeadOwner OnDeadOwner `json:"on_dead_owner"`
+}
+
+func (s Settings) check() error {
+	switch s.OnDeadOwner {
+	case Stop, AutoRecover:
+		return nil
+	}
+	return fmt.Errorf("on_dead_owner %q is not stop or recover: %w", s.OnDeadOwner, queue.ErrInvalid)
+}
