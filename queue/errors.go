@@ -162,9 +162,10 @@ type UncertainError struct {
 	Commit   string // its commit token
 	Base     string // the commit token of the revision before it
 
-	Enqueued   []Enqueued // what Enqueue would have returned
-	Deliveries []Delivery // what Claim or Load would have returned
-	Refused    error      // the refusal that the call would have met
+	Enqueued   []Enqueued      // what Enqueue would have returned
+	Deliveries []Delivery      // what Claim or Load would have returned
+	Damaged    []*DamagedError // what Claim would have reported beside them
+	Refused    error           // the refusal that the call would have met
 
 	Err error // the cause
 }

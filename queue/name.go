@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -23,7 +24,8 @@ func CheckID(id string) error { return checkComponent("ID", id) }
 
 // CheckQueue says why name is not usable as a queue name, or nil. A queue name
 // is one or more components, each formed as an ID, separated by slashes; the last
-// may not be one of enqueue, dequeue, peek, size, status, messages, clear, ack.
+// may not be one of enqueue, dequeue, peek, size, status, messages, clear, ack, in
+// any case.
 func CheckQueue(name string) error {
 	if len(name) > MaxQueueBytes {
 		return fmt.Errorf("queue name of %d bytes: at most %d: %w", len(name), MaxQueueBytes, ErrInvalidName)
@@ -58,7 +60,8 @@ func CheckFailedName(name string) error {
 }
 
 // CheckText says why s cannot be a label or a key, or nil: at most [MaxNameBytes]
-// bytes of valid UTF-8 without control characters.
+// bytes of valid UTF-8 without control characters, the ones above ASCII included:
+// U+009B alone starts an escape sequence on some terminals.
 func CheckText(what, s string) error {
 	if len(s) > MaxNameBytes {
 		return fmt.Errorf("%s of %d bytes: at most %d: %w", what, len(s), MaxNameBytes, ErrInvalidName)
@@ -67,7 +70,7 @@ func CheckText(what, s string) error {
 		return fmt.Errorf("%s is not valid UTF-8: %w", what, ErrInvalidName)
 	}
 	for _, r := range s {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) {
 			return fmt.Errorf("%s contains the control character %U: %w", what, r, ErrInvalidName)
 		}
 	}

@@ -42,6 +42,12 @@ func (r *Receipt) UnmarshalText(text []byte) error {
 // ParseReceipt reads the text form of a receipt. Only the exact form that
 // [Receipt.String] writes is taken; anything else is [ErrInvalidReceipt].
 func ParseReceipt(text string) (Receipt, error) {
+	// Text that cannot be a receipt is not shown: it may be somebody's payload.
+	for i := range len(text) {
+		if c := text[i]; !nameByte(c) && c != '/' && c != ':' {
+			return Receipt{}, fmt.Errorf("text of %d bytes: byte %d cannot stand in a receipt: %w", len(text), i, ErrInvalidReceipt)
+		}
+	}
 	parts := strings.Split(text, ":")
 	if len(parts) != 5 {
 		return Receipt{}, fmt.Errorf("%q: want STORE:QUEUE:ID:GENERATION:ATTEMPT: %w", clip(text), ErrInvalidReceipt)
@@ -66,7 +72,7 @@ func ParseReceipt(text string) (Receipt, error) {
 	return r, nil
 }
 
-// clip keeps an error short when somebody passes a payload for a receipt.
+// clip keeps an error short when somebody passes something else for a receipt.
 func clip(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -3,7 +3,8 @@ package queue
 import "time"
 
 // A Change is one step of an [Store.Update]. The types that implement it are the
-// ones of this file, one for each call of [Store] that changes something.
+// ones of this file: what a producer or a worker does. What an operator does
+// (clear, purge, reap, reprocess, pause) is a call of its own.
 type Change interface{ change() }
 
 type (

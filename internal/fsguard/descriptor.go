@@ -1,0 +1,62 @@
+//go:build unix
+
+package fsguard
+
+import (
+	"io/fs"
+	"os"
+	"sync/atomic"
+)
+
+// A descriptor is what a pinned directory and an open file share: one open file
+// description and the name that it was opened by.
+//
+// The description is in blocking mode and unknown to the runtime's poller, so
+// that a call on it may wait in the kernel and so that Close never waits for one:
+// the number stays in use until the last call on it has returned, then it is
+// closed. No call can therefore reach another file that reused the number.
+type descriptor struct {
+	file   *os.File
+	name   string
+	closed atomic.Bool
+}
+
+func (d *descriptor) Name() string { return d.name }
+
+// Info is fstat.
+func (d *descriptor) Info() (info Info, err error) {
+	err = d.control(func(fd int) error {
+		info, err = fstat(fd)
+		return err
+	})
+	return info, wrap(OpInfo, d.name, err)
+}
+
+// Close gives up the descriptor and with it the lock. It does not interrupt a
+// Lock that waits: see there.
+func (d *descriptor) Close() error {
+	d.closed.Store(true)
+	return wrap(OpClose, d.name, d.file.Close())
+}
+
+// control calls f with the descriptor number, which stays open meanwhile. Other
+// calls on the descriptor may run at the same time. (os.File.Fd would give the
+// number without keeping it open.)
+func (d *descriptor) control(f func(fd int) error) error {
+	conn, err := d.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var ferr error
+	if err := conn.Control(func(fd uintptr) { ferr = f(int(fd)) }); err != nil {
+		return fs.ErrClosed // Control's only reason to fail
+	}
+	return ferr
+}
+
+// sync is fsync, and F_FULLFSYNC on darwin, where fsync leaves the data in the
+// drive's cache (fsync(2) there). It is not fdatasync: the length of an
+// overwritten file and its blocks are metadata. os retries EINTR.
+func (d *descriptor) sync(op Op) error {
+	return wrap(op, d.name, d.file.Sync())
+}

@@ -1,0 +1,335 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/fsguard"
+)
+
+// A cachedState is a state that was read or written, with the file it came from.
+// The file is held open, so that its inode number can name nothing else.
+type cachedState struct {
+	st   *state
+	file fsguard.File
+	info fsguard.Info
+	head []byte // the file's beginning, commit token and revision included
+	size int64  // of its text
+}
+
+func (c *cachedState) close() {
+	if c.file != nil {
+		_ = c.file.Close() // its content was synced or only read
+	}
+}
+
+// forget drops the parsed state: the next call reads the file.
+func (s *Store) forget() {
+	if s.cached != nil {
+		s.cached.close()
+		s.cached = nil
+	}
+}
+
+// current gives the committed state. Called under the lock. The parsed state in
+// memory is current only if the path still names the file held open, size and ctime
+// are what they were, and the file begins with the same commit token and revision.
+func (s *Store) current(p *pins) (*state, error) {
+	if err := p.readmit(s.fs, s.dir); err != nil {
+		return nil, err
+	}
+	if c := s.cached; c != nil {
+		info, err := lstatState(p)
+		if err != nil {
+			return nil, err
+		}
+		if info.Identity == c.info.Identity && info.Size == c.info.Size && info.CtimeNanos == c.info.CtimeNanos {
+			head := make([]byte, len(c.head))
+			if _, err := readFull(c.file, head, 0); err != nil && !errors.Is(err, io.EOF) {
+				return nil, err
+			}
+			if bytes.Equal(head, c.head) {
+				return c.st, nil
+			}
+		}
+		s.forget()
+	}
+	c, err := s.readState(p)
+	if err != nil {
+		return nil, err
+	}
+	s.cached = c
+	return c.st, nil
+}
+
+func lstatState(p *pins) (fsguard.Info, error) {
+	info, err := p.space.Lstat(stateFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return info, &CorruptError{File: stateFile, Offset: -1, Reason: "missing"}
+	case err != nil:
+		return info, err
+	case !info.Plain():
+		return info, fmt.Errorf("%s is not a plain file with one link: %w", stateFile, ErrUnsafe)
+	}
+	return info, nil
+}
+
+// readState reads state.json to its end and checks it.
+func (s *Store) readState(p *pins) (*cachedState, error) {
+	format, err := readFormat(p)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := lstatState(p); err != nil {
+		return nil, err
+	}
+	file, err := openFile(p.space.Open, stateFile)
+	if err != nil {
+		return nil, err
+	}
+	c := &cachedState{file: file}
+	if c.st, err = s.parse(c, format); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *Store) parse(c *cachedState, store token) (*state, error) {
+	var err error
+	if c.info, err = c.file.Info(); err != nil {
+		return nil, err
+	}
+	text, err := fsguard.ReadAll(c.file, 2*s.opts.MaxStateBytes)
+	if errors.Is(err, fsguard.ErrTooLong) {
+		return nil, &CorruptError{File: stateFile, Offset: 2 * s.opts.MaxStateBytes, Reason: "longer than twice the bound of the state"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.parses.Add(1)
+	st, err := decodeState(text, stateFile, store)
+	if err != nil {
+		return nil, err
+	}
+	c.size = int64(len(text))
+	c.head = bytes.Clone(stateHead(text))
+	return st, nil
+}
+
+func readFormat(p *pins) (token, error) {
+	text, err := fsguard.ReadAll(p.format, 4096)
+	if errors.Is(err, fsguard.ErrTooLong) {
+		return token{}, &CorruptError{File: formatFile, Offset: 4096, Reason: "longer than any format file"}
+	}
+	if err != nil {
+		return token{}, err
+	}
+	return decodeFormat(text, formatFile)
+}
+
+// An uncertainCommit is one whose rename or last sync failed: it may survive or not.
+type uncertainCommit struct {
+	owner               string // token of the record that was left in the lock
+	store, commit, base token
+	revision            uint64
+	err                 error
+}
+
+func (u *uncertainCommit) Error() string { return "uncertain commit: " + u.err.Error() }
+func (u *uncertainCommit) Unwrap() error { return u.err }
+
+// commit makes the draft the committed state and durable. An error that is not an
+// *uncertainCommit says that nothing happened.
+func (s *Store) commit(t *tenure, d *draft, grows bool) error {
+	owner, err := newToken(s.rand)
+	if err != nil {
+		return err
+	}
+	if err := t.sign(newOwner(owner, d.now)); err != nil {
+		return err
+	}
+	return s.publish(t, d, grows, t.pins.space)
+}
+
+// publish writes what the draft names, then the draft, and syncs parent last. The
+// lock's record stands when it is called.
+func (s *Store) publish(t *tenure, d *draft, grows bool, parent fsguard.Dir) error {
+	p := t.pins
+	objects, err := d.pack(func() (token, error) { return newToken(s.rand) })
+	if err != nil {
+		return err
+	}
+	s.text = encodeState(s.text[:0], d.st)
+	if int64(len(s.text)) > 2*s.opts.MaxStateBytes {
+		return fmt.Errorf("state.json would be %d bytes, more than any reader takes: %w", len(s.text), unix.ENOSPC)
+	}
+	w := &writing{p: p, temp: stateTemp(d.st.commit)}
+	defer w.closeObjects()
+	if err := w.write(s, objects, s.text, grows); err != nil {
+		w.drop()
+		return err
+	}
+	// Nothing orders these syncs against each other: none of what they make durable
+	// is named by a committed state yet. If the power goes here, the old state is
+	// found, and orphans at most.
+	if err := s.fs.SyncAll(w.targets...); err != nil {
+		p.spent = true
+		w.drop()
+		return syncError(err)
+	}
+	if err := s.stillCurrent(p); err != nil {
+		w.drop()
+		return err
+	}
+	if w.reserve != "" {
+		if err := p.space.Rename(w.reserve, reserveFile); err != nil {
+			w.drop()
+			return err
+		}
+	}
+
+	// The commit point. Before it a reader finds the old state, after it the new.
+	if err := p.space.Rename(w.temp, stateFile); err != nil {
+		if info, e := p.space.Lstat(stateFile); e == nil && info.Identity == s.cached.info.Identity {
+			w.drop()
+			return err // the old state stands: nothing happened
+		}
+		return s.leaveOpen(t, d, w, err)
+	}
+	// Until this sync returns, the power may still take the rename back. A failure
+	// proves neither that it is durable nor that it is not, and is not repeated:
+	// the kernel may have dropped what it could not write and answer nil next time.
+	if err := parent.Sync(); err != nil {
+		return s.leaveOpen(t, d, w, err)
+	}
+	return s.adopt(d, w)
+}
+
+// stillCurrent re-admits everything right before the commit point.
+func (s *Store) stillCurrent(p *pins) error {
+	if err := p.readmit(s.fs, s.dir); err != nil {
+		return err
+	}
+	info, err := lstatState(p)
+	return same(stateFile, info, err, s.cached.info.Identity)
+}
+
+// leaveOpen records an uncertain commit: the owner record stays, marked, for every
+// process to see; all objects are kept; what we hold parsed is no longer trusted.
+func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
+	w.file.close()
+	if !t.written { // publishing over a dead owner's record: it stays that one's
+		t.owner = t.found
+	}
+	u := &uncertainCommit{
+		owner: t.owner.Token, store: d.st.store, commit: d.st.commit, base: d.base.commit,
+		revision: d.st.revision, err: syncError(cause),
+	}
+	if err := t.leaveUncertain(); err != nil {
+		// The record of before still stands as it was: every process stops at it all the same.
+		u.err = errors.Join(u.err, err)
+	}
+	s.open = u
+	t.pins.spent = true
+	s.forget()
+	return u
+}
+
+// adopt makes the committed draft the state in memory.
+func (s *Store) adopt(d *draft, w *writing) error {
+	s.forget()
+	info, err := w.file.file.Info()
+	if err != nil {
+		w.file.close()
+		s.commits.Add(1)
+		return nil // the commit is durable; the next call reads the file
+	}
+	s.cached = &cachedState{
+		st: d.st, file: w.file.file, info: info, size: int64(len(s.text)),
+		head: bytes.Clone(stateHead(s.text)),
+	}
+	s.commits.Add(1)
+	return nil
+}
+
+// A writing is everything that one commit has put on the disk before its rename.
+type writing struct {
+	p       *pins
+	temp    string
+	file    unsynced // the state temp
+	reserve string   // the temp of a new reserve; empty: none
+	made    []token  // objects
+	open    []unsynced
+	targets []fsguard.Syncer
+}
+
+// write puts objects, a new reserve and the state temp on the disk, unsynced.
+func (w *writing) write(s *Store, objects []object, text []byte, grows bool) error {
+	for _, o := range objects {
+		u, err := writeObject(w.p.objects, o)
+		w.made = append(w.made, o.name)
+		w.open = append(w.open, u)
+		if err != nil {
+			return err
+		}
+		w.targets = append(w.targets, u.file, u.dir)
+	}
+	if len(objects) > 0 {
+		w.targets = append(w.targets, w.p.objects)
+	}
+	if grows {
+		if err := w.growReserve(s, int64(len(text))); err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.file.file, err = w.p.space.Create(w.temp); err != nil {
+		return err
+	}
+	w.targets = append(w.targets, w.file.file)
+	_, err = w.file.file.WriteAt(text, 0)
+	return err
+}
+
+func (w *writing) closeObjects() {
+	for _, u := range w.open {
+		u.close()
+	}
+	w.open = nil
+}
+
+// drop takes back what was written before a rename that did not come. What cannot
+// be removed stays: temps go with Recover, objects are orphans.
+func (w *writing) drop() {
+	w.file.close()
+	w.closeObjects()
+	_ = w.p.space.Remove(w.temp)
+	if w.reserve != "" {
+		_ = w.p.space.Remove(w.reserve)
+	}
+	for _, name := range w.made {
+		dropObject(w.p.objects, name)
+	}
+}
+
+// syncError types the answer of a filesystem that cannot sync.
+func syncError(err error) error {
+	var e *fsguard.Error
+	if errors.As(err, &e) && e.Op == fsguard.OpSyncDir {
+		for _, errno := range syncUnsupported {
+			if errors.Is(err, errno) {
+				return fmt.Errorf("%w: a directory cannot be synced here: %w", err, ErrUnsupported)
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,273 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/fsguard"
+)
+
+// Create makes a store in dir, which is made too if it is missing and must else be
+// empty. On nil everything is durable, dir's own entry included. Of two racing
+// Creates one wins and the other answers ErrExists. On an error dir may hold a part
+// of a store: Open then answers ErrInterruptedInit, and ResumeCreate finishes it.
+func Create(ctx context.Context, dir string, o *Options) (*Store, error) {
+	return create(ctx, dir, o, func(s *Store, root fsguard.Dir) error {
+		names, err := root.ReadDir()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if name != namespaceDir {
+				return fmt.Errorf("%s holds %q: %w", dir, name, ErrNotEmpty)
+			}
+		}
+		if len(names) > 0 {
+			if err := complete(root, dir); err != nil {
+				return err
+			}
+			return fmt.Errorf("%s: %w", dir, ErrExists)
+		}
+		// A directory sync that does not work here is met before anything is made.
+		if err := root.Sync(); err != nil {
+			return syncError(err)
+		}
+		return root.Mkdir(namespaceDir)
+	})
+}
+
+// ResumeCreate finishes a Create that was cut off. It first proves, under the same
+// lock, that there is no state and no object to lose. It answers ErrExists when the
+// store is whole, ErrNoStore when there is none.
+func ResumeCreate(ctx context.Context, dir string, o *Options) (*Store, error) {
+	return create(ctx, dir, o, func(s *Store, root fsguard.Dir) error {
+		err := complete(root, dir)
+		if err == nil {
+			return fmt.Errorf("%s: %w", dir, ErrExists)
+		}
+		if !errors.Is(err, ErrInterruptedInit) {
+			return err
+		}
+		space, err := openDir(root, namespaceDir)
+		if err != nil {
+			return err
+		}
+		defer space.Close()
+		return undo(space)
+	})
+}
+
+// create runs the steps that both ways of creating share. The root's own lock keeps
+// two of them apart.
+func create(ctx context.Context, dir string, o *Options, prepare func(*Store, fsguard.Dir) error) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := newStore(dir, o, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeRoot(s.fs, s.dir); err != nil {
+		return nil, err
+	}
+	root, err := openRoot(s.fs, s.dir, &s.opts, false)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() // and with it the lock
+	if err := root.Lock(fsguard.Exclusive); err != nil {
+		return nil, lockError(err)
+	}
+	if err := prepare(s, root); err != nil {
+		return nil, err
+	}
+	if err := s.build(root); err != nil {
+		return nil, syncError(err)
+	}
+	if err := s.admit(); err != nil {
+		s.drop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// makeRoot makes the directory where it is missing, and makes its entry durable: a
+// store whose root vanishes with the power would have lost everything.
+func makeRoot(fsys fsguard.FS, dir string) error {
+	parent, err := fsys.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		if _, e := fsys.Stat(dir); e == nil && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
+			return nil // somebody else's directory holds ours, as on Android: theirs to sync
+		}
+		return err
+	}
+	defer parent.Close()
+	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := parent.Mkdir(filepath.Base(dir)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return syncError(parent.Sync())
+}
+
+// build fills the namespace. Everything is durable before state.json appears, the
+// root's edge first: from then on the store counts as created, and a crash later on
+// cannot leave accepted messages in a directory that is not there.
+func (s *Store) build(root fsguard.Dir) error {
+	space, err := openDir(root, namespaceDir)
+	if err != nil {
+		return err
+	}
+	defer space.Close()
+	if err := root.Sync(); err != nil {
+		return err
+	}
+	for _, name := range []string{objectsDir, holdersDir} {
+		if err := space.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	err = makeFile(space, lockFile, func(f fsguard.File) error {
+		_, err := f.WriteAt([]byte(blankRecord), 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = makeFile(space, reserveFile, func(f fsguard.File) error { return f.Allocate(minReserve) })
+	if err != nil {
+		return err
+	}
+	st := &state{revision: 1, settings: Settings{OnDeadOwner: s.opts.OnDeadOwner}}
+	for _, t := range []*token{&st.store, &st.commit} {
+		if *t, err = newToken(s.rand); err != nil {
+			return err
+		}
+	}
+	if err := space.WriteFile(formatFile, encodeFormat(st.store)); err != nil {
+		return err
+	}
+	if err := space.Sync(); err != nil {
+		return err
+	}
+	if err := space.WriteFile(stateFile, encodeState(nil, st)); err != nil {
+		return err
+	}
+	return space.Sync()
+}
+
+// makeFile makes a file whose content is durable when its name becomes so.
+func makeFile(in fsguard.Dir, name string, fill func(fsguard.File) error) error {
+	f, err := in.Create(name)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// whole waits until no Create is at work and says what is missing of the store.
+func whole(fsys fsguard.FS, dir string, o *Options, readOnly bool) error {
+	root, err := openRoot(fsys, dir, o, readOnly)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Lock(fsguard.Shared); err != nil {
+		return lockError(err)
+	}
+	return complete(root, dir)
+}
+
+// complete says what is missing of the store in root, or nil. Called under the
+// root's lock. A namespace without a state and without an object is a creation that
+// was interrupted; whatever else is missing was there once.
+func complete(root fsguard.Dir, dir string) error {
+	space, err := openDir(root, namespaceDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", dir, ErrNoStore)
+	}
+	if err != nil {
+		return err
+	}
+	defer space.Close()
+	_, err = space.Lstat(stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := nothingToLose(space); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: %w", dir, ErrInterruptedInit)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{formatFile, lockFile, objectsDir} {
+		switch _, err := space.Lstat(name); {
+		case errors.Is(err, fs.ErrNotExist):
+			return &CorruptError{File: name, Offset: -1, Reason: "missing"}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// nothingToLose proves that a namespace without a state holds nothing but what a
+// creation makes before it: known names, and no object.
+func nothingToLose(space fsguard.Dir) error {
+	names, err := space.ReadDir()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch name {
+		case objectsDir, holdersDir:
+			d, err := openDir(space, name)
+			if err != nil {
+				return err
+			}
+			inside, err := d.ReadDir()
+			if err := errors.Join(err, d.Close()); err != nil {
+				return err
+			}
+			if len(inside) > 0 {
+				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, although " + name + "/ holds " + inside[0]}
+			}
+		case formatFile, lockFile, reserveFile:
+		default:
+			if !isTemp(name) {
+				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, beside a file that is not the store's: " + name}
+			}
+		}
+	}
+	return nil
+}
+
+// undo removes the files of an interrupted creation, so that it can begin again.
+func undo(space fsguard.Dir) error {
+	names, err := space.ReadDir()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == objectsDir || name == holdersDir {
+			continue
+		}
+		if err := space.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"maps"
+	"slices"
+)
+
+// A draft is the next revision in the making: a copy of a state on which calls
+// are decided one after another. It does no I/O and reads no clock of its own.
+// What it does not touch it shares with the state it came from.
+type draft struct {
+	st     *state
+	now    instant
+	millis int64 // now's wall clock
+	dirty  bool  // something changed: a commit is due
+
+	index  uint32             // of the next generation of this commit
+	items  []item             // payloads that the commit must write
+	itemOf map[generation]int // into items
+	own    map[string]bool    // queues that were copied since the last mark
+	ownNS  map[string]bool    // failed namespaces likewise
+	bytes  int64              // estimate of the encoded state
+	base   *state
+}
+
+// An item is a payload that has no object yet.
+type item struct {
+	queue, id string
+	gen       generation
+	payload   []byte
+}
+
+// newDraft begins the revision after base. size is what base's text takes.
+func newDraft(base *state, commit token, now instant, size int64) *draft {
+	next := *base
+	next.commit = commit
+	next.revision++
+	next.queues = slices.Clone(base.queues)
+	next.failed = slices.Clone(base.failed)
+	return &draft{
+		st: &next, base: base, now: now, millis: now.Wall.UnixMilli(), bytes: size,
+		itemOf: map[generation]int{}, own: map[string]bool{}, ownNS: map[string]bool{},
+	}
+}
+
+// A mark is a point that a draft can go back to.
+type mark struct {
+	st    state
+	dirty bool
+	index uint32
+	items int
+	of    map[generation]int
+	bytes int64
+}
+
+// mark remembers the draft as it is; what it holds now is copied before the next
+// change.
+func (d *draft) mark() mark {
+	m := mark{st: *d.st, dirty: d.dirty, index: d.index, items: len(d.items), of: maps.Clone(d.itemOf), bytes: d.bytes}
+	m.st.queues = slices.Clone(d.st.queues)
+	m.st.failed = slices.Clone(d.st.failed)
+	clear(d.own)
+	clear(d.ownNS)
+	return m
+}
+
+// reset goes back to m.
+func (d *draft) reset(m mark) {
+	*d.st = m.st
+	d.dirty, d.index, d.items, d.itemOf, d.bytes = m.dirty, m.index, d.items[:m.items], m.of, m.bytes
+	clear(d.own)
+	clear(d.ownNS)
+}
+
+// atomically runs f; when f refuses, the draft is as it was.
+func (d *draft) atomically(f func() error) error {
+	m := d.mark()
+	if err := f(); err != nil {
+		d.reset(m)
+		return err
+	}
+	return nil
+}
+
+// queue gives the draft's own copy of a queue, made if it is new.
+func (d *draft) queue(name string) *queueState {
+	d.dirty = true
+	i, ok := d.st.queueIndex(name)
+	if !ok {
+		q := &queueState{name: name}
+		d.st.queues = slices.Insert(d.st.queues, i, q)
+		d.own[name] = true
+		d.bytes += int64(len(name)) + 400
+		return q
+	}
+	if d.own[name] {
+		return d.st.queues[i]
+	}
+	q := *d.st.queues[i]
+	q.slots = withRoom(q.slots)
+	q.line = withRoom(q.line)
+	d.st.queues[i] = &q
+	d.own[name] = true
+	return &q
+}
+
+// space gives the draft's own copy of a failed namespace, made if it is new.
+func (d *draft) space(name string) *failedSpace {
+	d.dirty = true
+	i, ok := d.st.spaceIndex(name)
+	if !ok {
+		f := &failedSpace{name: name}
+		d.st.failed = slices.Insert(d.st.failed, i, f)
+		d.ownNS[name] = true
+		return f
+	}
+	if d.ownNS[name] {
+		return d.st.failed[i]
+	}
+	f := *d.st.failed[i]
+	f.entries = withRoom(f.entries)
+	d.st.failed[i] = &f
+	d.ownNS[name] = true
+	return &f
+}
+
+// withRoom copies s so that some appends need no second copy.
+func withRoom[T any](s []T) []T {
+	return append(make([]T, 0, len(s)+len(s)/8+16), s...)
+}
+
+// generation names the next acceptance of this commit.
+func (d *draft) generation() generation {
+	g := generation{d.st.commit, d.index}
+	d.index++
+	return g
+}
+
+// write notes that gen's payload must be written with this commit.
+func (d *draft) write(queue, id string, gen generation, payload []byte) {
+	if i, ok := d.itemOf[gen]; ok {
+		d.items[i].payload = payload
+		return
+	}
+	d.itemOf[gen] = len(d.items)
+	d.items = append(d.items, item{queue, id, gen, payload})
+}
+
+// put stores both sides of id; with neither, the slot goes. line is left to the
+// caller.
+func (q *queueState) put(id string, pending *ref, claimed *claim) {
+	s, i := q.find(id)
+	switch {
+	case pending == nil && claimed == nil:
+		if s != nil {
+			q.slots = slices.Delete(q.slots, i, i+1)
+		}
+	case s == nil:
+		q.slots = slices.Insert(q.slots, i, &slot{id: id, pending: pending, claimed: claimed})
+	default:
+		q.slots[i] = &slot{id: id, pending: pending, claimed: claimed}
+	}
+}
+
+// enter puts a reference into the line of delivery.
+func (q *queueState) enter(seq uint64, id string) {
+	i, _ := q.placeOf(seq)
+	q.line = slices.Insert(q.line, i, place{seq, id})
+}
+
+// leave takes a reference out of the line.
+func (q *queueState) leave(seq uint64) {
+	i, ok := q.placeOf(seq)
+	switch {
+	case !ok:
+		panic("holdfast: a reference that is not in the line of its queue")
+	case i == 0:
+		q.line = q.line[1:]
+	default:
+		q.line = slices.Delete(q.line, i, i+1)
+	}
+}

@@ -1,0 +1,109 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"fmt"
+
+	"example.com/holdfast/queue"
+)
+
+// An arrival is a message whose names and payload were admitted.
+type arrival struct {
+	id        string
+	payload   []byte
+	notBefore int64 // Unix milliseconds; 0: at once
+	key       string
+	ifExists  queue.IfExists
+}
+
+// slotBytes is more than a pending slot can take beside its ID and key, unless a
+// sequence number passes what a store can reach.
+const slotBytes = 220
+
+// enqueue accepts one message, or refuses it and changes nothing.
+func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued, error) {
+	var old *slot
+	if q := d.st.queue(name); q != nil {
+		old, _ = q.find(a.id)
+	}
+	if old != nil {
+		switch a.ifExists {
+		case queue.Refuse:
+			return queue.Enqueued{}, fmt.Errorf("%s/%s is %s: %w", name, a.id, old.standing(), queue.ErrDuplicate)
+		case queue.Keep:
+			return d.kept(name, old), nil
+		}
+	}
+	grows := int64(len(a.id) + 2*len(a.key) + slotBytes)
+	if d.bytes+grows > maxState {
+		return queue.Enqueued{}, fmt.Errorf("state.json would pass %d bytes: %w", maxState, queue.ErrFull)
+	}
+	d.bytes += grows
+
+	q := d.queue(name)
+	r := &ref{
+		gen: d.generation(), seq: q.next, size: int64(len(a.payload)), sum: checksum(a.payload),
+		enqueued: d.millis, notBefore: a.notBefore, key: a.key,
+	}
+	var behind *claim
+	if old != nil {
+		behind = old.claimed
+		if old.pending != nil {
+			q.leave(old.pending.seq)
+			q.counters.Superseded++
+		}
+	}
+	q.next++
+	q.counters.Enqueued++
+	q.put(a.id, r, behind)
+	q.enter(r.seq, a.id)
+	d.write(name, a.id, r.gen, a.payload)
+	return queue.Enqueued{Queue: name, ID: a.id, Generation: r.gen.String(), Revision: d.st.revision}, nil
+}
+
+// kept reports the newest live generation of a slot as an enqueue's success.
+func (d *draft) kept(name string, s *slot) queue.Enqueued {
+	gen := generation{}
+	switch {
+	case s.pending != nil:
+		gen = s.pending.gen
+	default:
+		gen = s.claimed.gen
+	}
+	revision := d.base.revision
+	if gen.commit == d.st.commit {
+		revision = d.st.revision
+	}
+	return queue.Enqueued{Queue: name, ID: s.id, Generation: gen.String(), Revision: revision, Kept: true}
+}
+
+// standing says in a word where a slot's message is, for a refusal.
+func (s *slot) standing() queue.State {
+	if s.claimed != nil && s.claimed.returned == leased {
+		return queue.Processing
+	}
+	return "pending"
+}
+
+// enqueueAll accepts every message or none of them.
+func (d *draft) enqueueAll(name string, as []arrival, maxState int64) ([]queue.Enqueued, error) {
+	out := make([]queue.Enqueued, len(as))
+	err := d.atomically(func() error {
+		var refused []queue.Refusal
+		for i, a := range as {
+			var err error
+			if out[i], err = d.enqueue(name, a, maxState); err != nil {
+				refused = append(refused, queue.Refusal{Index: i, Err: err})
+			}
+		}
+		if refused != nil {
+			return &queue.BatchError{Refused: refused}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

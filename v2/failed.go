@@ -1,0 +1,102 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"fmt"
+	"slices"
+
+	"example.com/holdfast/queue"
+)
+
+// bury adds the evidence of a message that left q. The name must be free.
+func (d *draft) bury(q *queueState, space, name, id string, r ref) {
+	f := d.space(space)
+	i, taken := failedIndex(f.entries, name)
+	if taken {
+		panic("holdfast: a failed name is taken twice")
+	}
+	r.notBefore = 0
+	f.entries = slices.Insert(f.entries, i, &failedEntry{name: name, queue: q.name, id: id, ref: r, at: d.millis})
+	q.counters.Failed++
+	d.bytes += int64(len(name) + len(q.name) + len(id) + slotBytes + 2*len(r.lastError))
+}
+
+// freeName is the failed name for a message that a cap or damage moves: its ID, or
+// ID~generation where that is taken, which no other generation can have.
+func (d *draft) freeName(space, id string, gen generation) string {
+	if d.st.failedEntry(space, id) == nil {
+		return id
+	}
+	return id + "~" + gen.String()
+}
+
+// setAside moves a message whose payload is damaged to failed.
+func (d *draft) setAside(q *queueState, s *slot, r *ref, reason string) *queue.DamagedError {
+	failed := *r
+	failed.lastError = bounded("damaged payload: " + reason)
+	if s.claimed != nil && s.claimed.gen == r.gen {
+		if s.claimed.returned != leased {
+			q.leave(r.seq)
+		}
+		q.put(s.id, s.pending, nil)
+	} else {
+		q.leave(r.seq)
+		q.put(s.id, nil, s.claimed)
+	}
+	name := d.freeName(q.failedNS, s.id, r.gen)
+	d.bury(q, q.failedNS, name, s.id, failed)
+	q.counters.Damaged++
+	return &queue.DamagedError{Queue: q.name, ID: s.id, FailedName: name, Reason: reason}
+}
+
+// purge removes evidence.
+func (d *draft) purge(space, name string) error {
+	e := d.st.failedEntry(space, name)
+	if e == nil {
+		return fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
+	}
+	f := d.space(space)
+	i, _ := failedIndex(f.entries, name)
+	f.entries = slices.Delete(f.entries, i, i+1)
+	if len(f.entries) == 0 {
+		j, _ := d.st.spaceIndex(space)
+		d.st.failed = slices.Delete(d.st.failed, j, j+1)
+		delete(d.ownNS, space)
+	}
+	d.queue(e.queue).counters.Purged++
+	return nil
+}
+
+// clear removes the pending and returned messages of a queue, and the leased ones
+// when asked.
+func (d *draft) clear(name string, leasedToo bool) uint64 {
+	old := d.st.queue(name)
+	if old == nil || len(old.slots) == 0 {
+		return 0
+	}
+	var keep []*slot
+	var removed uint64
+	for _, s := range old.slots {
+		stays := s.claimed != nil && s.claimed.returned == leased && !leasedToo
+		if s.pending != nil {
+			removed++
+		}
+		if s.claimed != nil && !stays {
+			removed++
+		}
+		switch {
+		case stays && s.pending == nil:
+			keep = append(keep, s)
+		case stays:
+			keep = append(keep, &slot{id: s.id, claimed: s.claimed})
+		}
+	}
+	if removed == 0 {
+		return 0
+	}
+	q := d.queue(name)
+	q.slots, q.line = keep, nil
+	q.counters.Cleared += removed
+	return removed
+}

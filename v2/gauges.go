@@ -1,0 +1,122 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"time"
+
+	"example.com/holdfast/queue"
+)
+
+// status gives the gauges and counters of the named queues, or of all. An unknown
+// queue is empty. Settled, Owner and the orphans are the caller's to fill in.
+func (st *state) status(names []string, now instant) queue.Status {
+	out := queue.Status{Revision: st.revision, Queues: map[string]queue.QueueStatus{}, Orphans: -1, OrphanBytes: -1}
+	if len(names) == 0 {
+		for _, q := range st.queues {
+			out.Queues[q.name] = q.gauges(now)
+		}
+	}
+	for _, name := range names {
+		if q := st.queue(name); q != nil {
+			out.Queues[name] = q.gauges(now)
+		} else {
+			out.Queues[name] = queue.QueueStatus{}
+		}
+	}
+	for _, f := range st.failed {
+		for _, e := range f.entries {
+			if g, ok := out.Queues[e.queue]; ok {
+				g.Failed++
+				out.Queues[e.queue] = g
+			}
+		}
+	}
+	return out
+}
+
+func (q *queueState) gauges(now instant) queue.QueueStatus {
+	g := queue.QueueStatus{Paused: q.paused, Counters: q.counters}
+	millis := now.Wall.UnixMilli()
+	for _, s := range q.slots {
+		if r := s.pending; r != nil {
+			g.Pending++
+			switch {
+			case s.claimed != nil:
+				g.Blocked++
+			case !r.ready(millis):
+				g.Scheduled++
+			default:
+				g.Ready++
+			}
+		}
+		c := s.claimed
+		switch {
+		case c == nil:
+		case c.returned == leased:
+			g.Processing++
+			if c.lease.over(now) {
+				g.Overdue++
+			}
+		default:
+			g.Pending++
+			if c.ready(millis) {
+				g.Ready++
+			} else {
+				g.Scheduled++
+			}
+		}
+	}
+	return g
+}
+
+// entries gives the live generations of one slot, the older first.
+func (st *state) entries(q *queueState, s *slot, now instant) []queue.Entry {
+	var out []queue.Entry
+	millis := now.Wall.UnixMilli()
+	if c := s.claimed; c != nil {
+		e := entryOf(q.name, s.id, &c.ref, millis)
+		if c.returned == leased {
+			e.State = queue.Processing
+			e.Receipt = receiptOf(st.store, q.name, s.id, c)
+			e.Overdue = c.lease.over(now)
+			e.Label, e.Fence = c.lease.label, c.lease.fence
+			if c.lease.deadline != 0 {
+				e.Deadline = time.UnixMilli(c.lease.deadline)
+			}
+		} else {
+			e.Returned = c.returned.String()
+		}
+		out = append(out, e)
+	}
+	if r := s.pending; r != nil {
+		e := entryOf(q.name, s.id, r, millis)
+		if s.claimed != nil {
+			e.State = queue.Blocked
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func entryOf(queueName, id string, r *ref, millis int64) queue.Entry {
+	e := queue.Entry{
+		Queue: queueName, ID: id, Generation: r.gen.String(), State: queue.Ready, Seq: r.seq,
+		EnqueuedAt: time.UnixMilli(r.enqueued), Key: r.key,
+		Attempts: r.attempts, Excused: r.excused, Lapses: r.lapses,
+		LastError: r.lastError, PayloadBytes: r.size, Object: r.object.String(),
+	}
+	if r.notBefore != 0 {
+		e.NotBefore = time.UnixMilli(r.notBefore)
+	}
+	if !r.ready(millis) {
+		e.State = queue.Scheduled
+	}
+	return e
+}
+
+func failedEntryOf(space string, f *failedEntry) queue.Entry {
+	e := entryOf(f.queue, f.id, &f.ref, f.at)
+	e.State, e.FailedName, e.Namespace, e.FailedAt = queue.Failed, f.name, space, time.UnixMilli(f.at)
+	return e
+}

@@ -1,0 +1,246 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/holdfast/queue"
+)
+
+// Status gives the gauges and counters of queues from one revision, under the
+// lock. An unknown queue is empty. Where the last owner did not finish, the status
+// is unsettled, and never complete.
+func (s *Store) Status(ctx context.Context, o queue.StatusOptions) (queue.Status, error) {
+	for _, name := range o.Queues {
+		if err := queue.CheckQueue(name); err != nil {
+			return queue.Status{}, err
+		}
+	}
+	var out queue.Status
+	err := s.look(ctx, func(v *view) error {
+		out = v.draft.st.status(o.Queues, v.draft.now)
+		out.Revision = v.revision()
+		out.Settled, out.Owner = v.settled, v.owner
+		if !o.Orphans {
+			return nil
+		}
+		var err error
+		out.Orphans, out.OrphanBytes, err = orphans(v.pins, v.draft.st)
+		return err
+	})
+	return out, err
+}
+
+// revision is the one that this look is true of: the draft's if the commit that it
+// waits for changes something, else the one on disk.
+func (v *view) revision() uint64 {
+	if v.draft.dirty {
+		return v.draft.st.revision
+	}
+	return v.draft.base.revision
+}
+
+// Peek shows the next n messages that a claim would take, with their payloads. It
+// moves nothing. A payload that cannot be delivered shows as its LastError.
+func (s *Store) Peek(ctx context.Context, name string, n int) ([]queue.Entry, error) {
+	if err := queue.CheckQueue(name); err != nil {
+		return nil, err
+	}
+	if n < 1 || n > maxClaim {
+		return nil, fmt.Errorf("a peek at %d messages: from 1 to %d: %w", n, maxClaim, queue.ErrInvalid)
+	}
+	var out []queue.Entry
+	err := s.look(ctx, func(v *view) error {
+		out = nil
+		q := v.draft.st.queue(name)
+		if q == nil {
+			return nil
+		}
+		for _, p := range q.line {
+			if len(out) == n {
+				break
+			}
+			s, _ := q.find(p.id)
+			r, due := s.due(p.seq, v.draft.millis)
+			if !due {
+				continue
+			}
+			e, err := v.open(entryOf(name, s.id, r, v.draft.millis), r)
+			if err != nil {
+				return err
+			}
+			out = append(out, e)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// open adds the payload to a look at a message.
+func (v *view) open(e queue.Entry, r *ref) (queue.Entry, error) {
+	payload, damage, err := v.load(r)
+	if err != nil {
+		return e, err
+	}
+	e.Payload = payload
+	if damage != "" {
+		e.LastError = "damaged payload: " + damage
+	}
+	return e, nil
+}
+
+// Show shows the live generations of one ID, the older first, with their payloads.
+func (s *Store) Show(ctx context.Context, name, id string) ([]queue.Entry, error) {
+	if err := checkNames(name, id); err != nil {
+		return nil, err
+	}
+	var out []queue.Entry
+	err := s.look(ctx, func(v *view) error {
+		out = nil
+		q := v.draft.st.queue(name)
+		if q == nil {
+			return fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
+		}
+		s, _ := q.find(id)
+		if s == nil {
+			return fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
+		}
+		for _, e := range v.draft.st.entries(q, s, v.draft.now) {
+			r := s.pending
+			if s.claimed != nil && e.Seq == s.claimed.seq {
+				r = &s.claimed.ref
+			}
+			e, err := v.open(e, r)
+			if err != nil {
+				return err
+			}
+			out = append(out, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// pageLimit is the page of a listing that names none.
+const pageLimit = 100
+
+// List shows the live messages of a queue in order of delivery, a page at a time.
+func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (queue.Page, error) {
+	if err := queue.CheckQueue(name); err != nil {
+		return queue.Page{}, err
+	}
+	after := uint64(0)
+	if o.After != "" {
+		n, err := strconv.ParseUint(o.After, 10, 64)
+		if err != nil {
+			return queue.Page{}, fmt.Errorf("page mark %q: %w", o.After, queue.ErrInvalid)
+		}
+		after = n + 1
+	}
+	limit, err := checkLimit(o.Limit)
+	if err != nil {
+		return queue.Page{}, err
+	}
+	var page queue.Page
+	err = s.look(ctx, func(v *view) error {
+		page = queue.Page{Revision: v.revision(), Settled: v.settled}
+		q := v.draft.st.queue(name)
+		if q == nil {
+			return nil
+		}
+		for _, s := range q.slots {
+			for _, e := range v.draft.st.entries(q, s, v.draft.now) {
+				if e.Seq >= after {
+					page.Entries = append(page.Entries, e)
+				}
+			}
+		}
+		slices.SortFunc(page.Entries, func(a, b queue.Entry) int {
+			if a.Seq < b.Seq {
+				return -1
+			}
+			return 1
+		})
+		if len(page.Entries) > limit {
+			page.Entries = page.Entries[:limit:limit]
+			page.Next = strconv.FormatUint(page.Entries[limit-1].Seq, 10)
+		}
+		return nil
+	})
+	return page, err
+}
+
+func checkLimit(limit int) (int, error) {
+	switch {
+	case limit == 0:
+		return pageLimit, nil
+	case limit < 0 || limit > maxClaim:
+		return 0, fmt.Errorf("a page of %d entries: from 1 to %d: %w", limit, maxClaim, queue.ErrInvalid)
+	}
+	return limit, nil
+}
+
+// ListFailed shows the failed messages of a namespace in order of their names.
+func (s *Store) ListFailed(ctx context.Context, f queue.FailedOptions, o queue.ListOptions) (queue.Page, error) {
+	limit, err := checkLimit(o.Limit)
+	if err != nil {
+		return queue.Page{}, err
+	}
+	if f.Queue != "" {
+		if err := queue.CheckQueue(f.Queue); err != nil {
+			return queue.Page{}, err
+		}
+	}
+	var page queue.Page
+	err = s.look(ctx, func(v *view) error {
+		page = queue.Page{Revision: v.revision(), Settled: v.settled}
+		i, ok := v.draft.st.spaceIndex(f.Namespace)
+		if !ok {
+			return nil
+		}
+		for _, e := range v.draft.st.failed[i].entries {
+			if strings.Compare(e.name, o.After) <= 0 || f.Queue != "" && e.queue != f.Queue {
+				continue
+			}
+			if len(page.Entries) == limit {
+				page.Next = page.Entries[limit-1].FailedName
+				break
+			}
+			page.Entries = append(page.Entries, failedEntryOf(f.Namespace, e))
+		}
+		return nil
+	})
+	return page, err
+}
+
+// ShowFailed shows one failed message, with its payload.
+func (s *Store) ShowFailed(ctx context.Context, failedName string, f queue.FailedOptions) (queue.Entry, error) {
+	if err := checkFailed(f.Namespace, failedName); err != nil {
+		return queue.Entry{}, err
+	}
+	var out queue.Entry
+	err := s.look(ctx, func(v *view) error {
+		e := v.draft.st.failedEntry(f.Namespace, failedName)
+		if e == nil {
+			return fmt.Errorf("%q: %w", failedName, queue.ErrNotFailed)
+		}
+		out = failedEntryOf(f.Namespace, e)
+		payload, damage, err := v.load(&e.ref)
+		if err != nil {
+			return err
+		}
+		if out.Payload = payload; damage != "" && out.LastError == "" {
+			out.LastError = "damaged payload: " + damage
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"hash/crc32"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	smallPayload   = 64 << 10 // messages up to this share objects
+	maxBatchObject = 1 << 20  // a shared object's size
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is the CRC-32C of a payload. It finds damage; it never stands for
+// identity.
+func checksum(p []byte) uint32 { return crc32.Checksum(p, castagnoli) }
+
+const maxLastError = 1024
+
+// bounded makes any text fit to be kept as a last error: valid UTF-8, at most
+// maxLastError bytes, cut on a rune.
+func bounded(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxLastError {
+		return s
+	}
+	cut := maxLastError
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
+}
+
+// An object is a payload file in the making.
+type object struct {
+	name token
+	data []byte
+}
+
+// pack puts the draft's payloads into objects and points their references at them.
+// A payload that its commit superseded again is not written. Small payloads that
+// come together share objects: a JSON array, each element verbatim. A payload that
+// is alone in its object is the object.
+func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
+	var objects []object
+	var batch []item
+	var batchBytes int
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		name, err := newToken()
+		if err != nil {
+			return err
+		}
+		if len(batch) == 1 {
+			d.pointAt(batch[0], name, 0)
+			objects = append(objects, object{name, batch[0].payload})
+		} else {
+			data := make([]byte, 0, batchBytes+1)
+			for i, it := range batch {
+				data = append(data, "[,"[min(i, 1)])
+				d.pointAt(it, name, int64(len(data)))
+				data = append(data, it.payload...)
+			}
+			objects = append(objects, object{name, append(data, ']')})
+		}
+		batch, batchBytes = batch[:0], 0
+		return nil
+	}
+	for _, it := range d.items {
+		if d.refOf(it) == nil {
+			continue
+		}
+		if len(it.payload) > smallPayload {
+			name, err := newToken()
+			if err != nil {
+				return nil, err
+			}
+			d.pointAt(it, name, 0)
+			objects = append(objects, object{name, it.payload})
+			continue
+		}
+		if batchBytes+len(it.payload)+2 > maxBatchObject {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		}
+		batch = append(batch, it)
+		batchBytes += len(it.payload) + 1
+	}
+	if err := flush(); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// refOf finds where an item's generation stands in the draft; nil: it has left.
+// The slot was made by this draft, so its references may still be changed.
+func (d *draft) refOf(it item) *ref {
+	q := d.st.queue(it.queue)
+	if q == nil {
+		return nil
+	}
+	s, _ := q.find(it.id)
+	switch {
+	case s == nil:
+		return nil
+	case s.pending != nil && s.pending.gen == it.gen:
+		return s.pending
+	case s.claimed != nil && s.claimed.gen == it.gen:
+		return &s.claimed.ref
+	}
+	return nil
+}
+
+func (d *draft) pointAt(it item, name token, off int64) {
+	r := d.refOf(it)
+	r.object, r.off = name, off
+}

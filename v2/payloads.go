@@ -1,0 +1,127 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"example.com/holdfast/internal/fsguard"
+)
+
+// payloads reads messages out of their objects. It keeps the object that it read
+// last open, because messages that were enqueued together lie in one.
+type payloads struct {
+	objects fsguard.Dir
+	name    token
+	file    fsguard.File
+}
+
+// read gives r's payload. damage says why it can never be delivered: its object is
+// missing, is not a plain file, is too short or does not match its checksum. Any
+// other trouble is err and says nothing about the message.
+func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
+	if p.file == nil || p.name != r.object {
+		p.close()
+		file, err := openObject(p.objects, r.object)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, "its object is missing", nil
+		case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain), errors.Is(err, fsguard.ErrLinked):
+			return nil, err.Error(), nil
+		case err != nil:
+			return nil, "", err
+		}
+		p.name, p.file = r.object, file
+	}
+	payload = make([]byte, r.size)
+	switch n, err := readFull(p.file, payload, r.off); {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Sprintf("its object ends after %d of %d bytes", n, r.size), nil
+	case err != nil:
+		return nil, "", err
+	}
+	if sum := checksum(payload); sum != r.sum {
+		return nil, fmt.Sprintf("its checksum is %08x, not %08x", sum, r.sum), nil
+	}
+	return payload, "", nil
+}
+
+func (p *payloads) close() {
+	if p.file != nil {
+		_ = p.file.Close() // only read from
+		p.file = nil
+	}
+}
+
+func readFull(f fsguard.File, b []byte, off int64) (int, error) {
+	n := 0
+	for n < len(b) {
+		m, err := f.ReadAt(b[n:], off+int64(n))
+		n += m
+		if n == len(b) {
+			break
+		}
+		if err != nil {
+			return n, err
+		}
+		if m == 0 {
+			return n, io.ErrNoProgress
+		}
+	}
+	return n, nil
+}
+
+func openObject(objects fsguard.Dir, name token) (fsguard.File, error) {
+	d, err := objects.OpenDir(name.String())
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.Open(payloadFile)
+	_ = d.Close() // only passed through
+	return f, err
+}
+
+// An unsynced is an object or a state temp that was written and not synced yet.
+type unsynced struct {
+	dir  fsguard.Dir
+	file fsguard.File
+}
+
+// writeObject makes an object's directory and file, exclusively. Nothing of it is
+// durable yet: the file, its directory and the edge in objects/ are to be synced.
+func writeObject(objects fsguard.Dir, o object) (u unsynced, err error) {
+	name := o.name.String()
+	if err := objects.Mkdir(name); err != nil {
+		return u, err
+	}
+	if u.dir, err = objects.OpenDir(name); err != nil {
+		return u, err
+	}
+	if u.file, err = u.dir.Create(payloadFile); err != nil {
+		return u, err
+	}
+	_, err = u.file.WriteAt(o.data, 0)
+	return u, err
+}
+
+func (u unsynced) close() {
+	if u.file != nil {
+		_ = u.file.Close() // synced before, or given up
+	}
+	if u.dir != nil {
+		_ = u.dir.Close()
+	}
+}
+
+// dropObject takes back an object that no state names. What cannot be removed stays
+// as an orphan, which is harmless.
+func dropObject(objects fsguard.Dir, name token) {
+	if d, err := objects.OpenDir(name.String()); err == nil {
+		_ = d.Remove(payloadFile)
+		_ = d.Close()
+	}
+	_ = objects.RemoveDir(name.String())
+}

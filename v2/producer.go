@@ -1,0 +1,121 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/holdfast/queue"
+)
+
+// Enqueue accepts one message. On nil it is durable: it will be delivered until it
+// is settled. The payload is copied before Enqueue returns its error or waits.
+//
+// An ID that is live already is refused with queue.ErrDuplicate, unless the message
+// says Keep or Replace. Other refusals: queue.ErrInvalid…, queue.ErrTooLarge,
+// queue.ErrFull; ErrStaleLock. Nothing is enqueued then. queue.ErrUncertain says
+// that it may have been: Resolve tells.
+func (s *Store) Enqueue(ctx context.Context, name string, m queue.Message) (queue.Enqueued, error) {
+	if err := queue.CheckQueue(name); err != nil {
+		return queue.Enqueued{}, err
+	}
+	a, err := s.arrive(m)
+	if err != nil {
+		return queue.Enqueued{}, err
+	}
+	var out queue.Enqueued
+	err = s.submit(ctx, &call{
+		writes: true, grows: true,
+		decide: func(v *view) (err error) {
+			out, err = v.draft.enqueue(name, a, s.opts.MaxStateBytes)
+			return err
+		},
+		uncertain: func(u *queue.UncertainError) { u.Enqueued = []queue.Enqueued{out} },
+	})
+	if err != nil {
+		return queue.Enqueued{}, err
+	}
+	return out, nil
+}
+
+// EnqueueBatch accepts all the messages in one commit, in order, or none of them; a
+// refusal is a *queue.BatchError that names every refused message. It costs as many
+// syncs as one message of the same size, as long as they fit one object (1 MiB).
+func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Message) ([]queue.Enqueued, error) {
+	if err := queue.CheckQueue(name); err != nil {
+		return nil, err
+	}
+	var refused []queue.Refusal
+	as := make([]arrival, len(ms))
+	for i, m := range ms {
+		var err error
+		if as[i], err = s.arrive(m); err != nil {
+			if !errors.Is(err, queue.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) {
+				return nil, err
+			}
+			refused = append(refused, queue.Refusal{Index: i, Err: err})
+		}
+	}
+	if refused != nil {
+		return nil, &queue.BatchError{Refused: refused}
+	}
+	if len(ms) == 0 {
+		return nil, nil
+	}
+	var out []queue.Enqueued
+	err := s.submit(ctx, &call{
+		writes: true, grows: true,
+		decide: func(v *view) (err error) {
+			out, err = v.draft.enqueueAll(name, as, s.opts.MaxStateBytes)
+			return err
+		},
+		uncertain: func(u *queue.UncertainError) { u.Enqueued = out },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// arrive checks everything about a message that does not depend on the state.
+func (s *Store) arrive(m queue.Message) (arrival, error) {
+	a := arrival{id: m.ID, ifExists: m.IfExists}
+	if m.Key != "" {
+		return a, fmt.Errorf("keys come with a later version: %w", errors.ErrUnsupported)
+	}
+	if m.IfExists < queue.Refuse || m.IfExists > queue.Replace {
+		return a, fmt.Errorf("%v: %w", m.IfExists, queue.ErrInvalid)
+	}
+	if a.id == "" {
+		id, err := uuid.NewV7FromReader(s.rand)
+		if err != nil {
+			return a, fmt.Errorf("no randomness: %w", err)
+		}
+		a.id = id.String()
+	} else if err := queue.CheckID(a.id); err != nil {
+		return a, err
+	}
+	if !m.NotBefore.IsZero() {
+		millis := m.NotBefore.UnixMilli()
+		if m.NotBefore.After(time.UnixMilli(millis)) {
+			millis++ // never earlier than asked
+		}
+		if millis < 0 || millis > maxMillis {
+			return a, fmt.Errorf("not-before time %s: %w", m.NotBefore, queue.ErrInvalid)
+		}
+		a.notBefore = millis
+	}
+	if err := admitPayload(m.Payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
+		return a, err
+	}
+	a.payload = append([]byte(nil), m.Payload...)
+	return a, nil
+}
+
+// maxMillis is the latest time that the store writes: the year 9999.
+const maxMillis = 253402300799999

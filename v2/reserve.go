@@ -1,0 +1,79 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/queue"
+)
+
+// minReserve is the reserve of a small store.
+const minReserve = 64 << 10
+
+// isFull reports whether err is the disk's word that it has no room.
+func isFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// room says why nothing may be enqueued now, or nil.
+func (s *Store) room(p *pins) error {
+	floor := s.opts.MinFreeBytes
+	if floor < 0 {
+		return nil
+	}
+	space, err := p.space.Space()
+	if err != nil {
+		return err
+	}
+	if space.Free < uint64(floor) {
+		return fmt.Errorf("the disk has %d bytes left, the floor is %d: %w", space.Free, floor, queue.ErrFull)
+	}
+	return nil
+}
+
+// growReserve makes a reserve at least as large as the state, where there is none:
+// an enqueue is only accepted when its settlement is provided for. It grows by
+// doubling, so that few commits pay for it.
+func (w *writing) growReserve(s *Store, size int64) error {
+	want := int64(minReserve)
+	for want < size {
+		want *= 2
+	}
+	info, err := w.p.space.Lstat(reserveFile)
+	switch {
+	case err == nil && info.Plain() && info.Size >= want:
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && !info.Plain():
+		return fmt.Errorf("%s is not a plain file with one link: %w", reserveFile, ErrUnsafe)
+	}
+	tok, err := newToken(s.rand)
+	if err != nil {
+		return err
+	}
+	name := reserveTemp(tok)
+	file, err := w.p.space.Create(name)
+	if err != nil {
+		return err
+	}
+	w.reserve = name
+	w.open = append(w.open, unsynced{file: file})
+	if err := file.Allocate(want); err != nil {
+		return err
+	}
+	w.targets = append(w.targets, file)
+	return nil
+}
+
+// giveUpReserve frees the reserve for a commit that settles, and reports whether
+// there was one. It is rebuilt before the next enqueue is accepted. No sync: a
+// reserve that comes back after a power loss is only larger than need be.
+func (s *Store) giveUpReserve(p *pins) bool {
+	return p.space.Remove(reserveFile) == nil
+}

@@ -1,0 +1,118 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"fmt"
+
+	"example.com/holdfast/queue"
+)
+
+// held gives the slot whose claim is exactly the one that r proves, or why r is no
+// longer good. After a reaping the last receipt stays good until the next claim;
+// every other return ends it at once.
+func (d *draft) held(r queue.Receipt) (*slot, error) {
+	if r.Store != d.st.store.String() {
+		return nil, fmt.Errorf("%s names store %s, this is %s: %w", r, r.Store, d.st.store, queue.ErrInvalidReceipt)
+	}
+	var s *slot
+	if q := d.st.queue(r.Queue); q != nil {
+		s, _ = q.find(r.ID)
+	}
+	switch {
+	case s == nil:
+		return nil, lost(r, 0, "settled, cleared or failed", queue.ErrGone)
+	case s.claimed != nil && s.claimed.gen.String() == r.Generation:
+		c := s.claimed
+		switch {
+		case c.attempts != r.Attempt:
+			return nil, lost(r, c.attempts, "claimed again", queue.ErrStale)
+		case c.returned != leased && c.returned != reaped:
+			return nil, lost(r, c.attempts, c.returned.String(), queue.ErrStale)
+		}
+		return s, nil
+	case s.pending != nil && s.pending.gen.String() == r.Generation:
+		return nil, lost(r, s.pending.attempts, "not claimed", queue.ErrStale)
+	}
+	return nil, lost(r, 0, "settled, cleared or failed; another generation of the ID is live", queue.ErrGone)
+}
+
+func lost(r queue.Receipt, current uint64, reason string, err error) error {
+	return &queue.LostError{Queue: r.Queue, ID: r.ID, Attempt: r.Attempt, Current: current, Reason: reason, Err: err}
+}
+
+// finish takes the claimed generation of s out of its queue.
+func (d *draft) finish(queueName string, s *slot) *queueState {
+	q := d.queue(queueName)
+	if s.claimed.returned != leased {
+		q.leave(s.claimed.seq)
+	}
+	q.put(s.id, s.pending, nil)
+	return q
+}
+
+// ack ends a claim for good.
+func (d *draft) ack(r queue.Receipt) error {
+	s, err := d.held(r)
+	if err != nil {
+		return err
+	}
+	d.finish(r.Queue, s).counters.Completed++
+	return nil
+}
+
+// release returns a message at once and excuses the attempt.
+func (d *draft) release(r queue.Receipt) error {
+	s, err := d.held(r)
+	if err != nil {
+		return err
+	}
+	q := d.queue(r.Queue)
+	c := &claim{ref: s.claimed.ref, returned: released}
+	if s.claimed.returned == reaped { // the reaping counted it as a lapse; it was not one
+		c.lapses--
+	} else {
+		q.enter(c.seq, s.id)
+	}
+	c.excused++
+	c.notBefore = 0
+	q.counters.Released++
+	q.put(s.id, s.pending, c)
+	return nil
+}
+
+// fail moves a claimed message to failed under the name as, create-only.
+func (d *draft) fail(r queue.Receipt, cause, as string) (string, error) {
+	s, err := d.held(r)
+	if err != nil {
+		return "", err
+	}
+	if as == "" {
+		as = r.ID
+	}
+	space := d.st.queue(r.Queue).failedNS
+	if e := d.st.failedEntry(space, as); e != nil {
+		return "", fmt.Errorf("failed %q, from %s/%s: %w", as, e.queue, e.id, queue.ErrFailedExists)
+	}
+	failed := s.claimed.ref
+	failed.lastError = cause
+	q := d.finish(r.Queue, s)
+	d.bury(q, space, as, s.id, failed)
+	return as, nil
+}
+
+// replacePayload gives the claimed generation another payload. Generation, attempt
+// and place stay.
+func (d *draft) replacePayload(r queue.Receipt, payload []byte) error {
+	s, err := d.held(r)
+	if err != nil {
+		return err
+	}
+	q := d.queue(r.Queue)
+	c := *s.claimed
+	c.size = int64(len(payload))
+	c.sum = checksum(payload)
+	q.put(s.id, s.pending, &c)
+	d.write(r.Queue, s.id, c.gen, payload)
+	return nil
+}

@@ -1,0 +1,247 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"slices"
+	"strings"
+
+	"example.com/holdfast/queue"
+)
+
+// A state is everything the store knows at one revision. A published state is
+// never changed: a draft copies what it touches, so that a refused call leaves no
+// trace and a commit that fails is dropped whole.
+type state struct {
+	commit     token // of the commit that made this revision
+	store      token
+	revision   uint64
+	settings   Settings
+	fence      uint64 // claims made so far in the whole store
+	recoveries uint64 // fresh revisions published by Recover or a resolution
+	resolved   []outcome
+	queues     []*queueState  // by name
+	failed     []*failedSpace // by name
+}
+
+// An outcome remembers which commit a recovery found on disk, so that Resolve can
+// tell later whether an uncertain one happened. The last maxResolved are kept.
+type outcome struct {
+	commit   token
+	revision uint64
+}
+
+const maxResolved = 64
+
+// A queueState is one queue of a state.
+type queueState struct {
+	name     string
+	next     uint64 // the enqueue sequence of the next message
+	counters queue.Counters
+	paused   bool
+	cursor   string // an intake loop's offset; empty: none
+	turn     string // the key served last under fair rotation; empty: none
+	failedNS string // failed namespace; empty: the default one
+
+	slots []*slot // by ID
+	line  []place // every reference that is not leased, by sequence: derived, not stored
+}
+
+// A slot holds the live generations of one ID. At least one side is set. It is
+// immutable; so are the references in it once their commit is sealed.
+type slot struct {
+	id      string
+	pending *ref
+	claimed *claim
+	enc     []byte // its text in state.json; nil: not encoded yet
+}
+
+// A place is a reference's place in the line of delivery.
+type place struct {
+	seq uint64
+	id  string
+}
+
+// A ref is a reference to one generation of a message.
+type ref struct {
+	gen       generation
+	object    token
+	off, size int64  // where the payload lies in the object
+	sum       uint32 // CRC-32C of the payload: integrity only, never identity
+	seq       uint64
+	enqueued  int64 // Unix milliseconds
+
+	attempts  uint64 // claims so far: the fencing token
+	excused   uint64 // of those, not counted toward the cap
+	lapses    uint64 // of those, ended by reaping
+	notBefore int64  // Unix milliseconds; 0: none
+	key       string
+	lastError string
+}
+
+// A claim is a generation that has been claimed at least once. It stays on the
+// claimed side until it ends, and nothing supersedes it.
+type claim struct {
+	ref
+	returned returned // how it came back; leased: it is out
+	lease    lease    // while leased
+}
+
+// returned is how a claim came back.
+type returned uint8
+
+const (
+	leased returned = iota
+	reaped
+	retried
+	released
+	reprocessed
+)
+
+var returnedText = [...]string{leased: "", reaped: "reaped", retried: "retried", released: "released", reprocessed: "reprocessed"}
+
+func (r returned) String() string { return returnedText[r] }
+
+// A lease says how long a claim holds and for whom.
+type lease struct {
+	deadline int64  // wall clock, Unix milliseconds; 0: no deadline
+	bootID   string // the boot in which bootEnds counts; empty: unknown
+	bootEnds int64  // boot clock, milliseconds
+	holder   token  // zero: the claim may outlive its process
+	label    string
+	fence    uint64
+}
+
+// A failedSpace is one failed namespace.
+type failedSpace struct {
+	name    string // empty: the default one
+	entries []*failedEntry
+}
+
+// A failedEntry is evidence at rest.
+type failedEntry struct {
+	name      string
+	queue, id string
+	ref       ref
+	at        int64 // Unix milliseconds
+	enc       []byte
+}
+
+// ready reports whether r's schedule lets it be delivered at nowMillis.
+func (r *ref) ready(nowMillis int64) bool { return r.notBefore <= nowMillis }
+
+// failures is the count that the cap looks at.
+func (r *ref) failures() uint64 { return r.attempts - r.excused - r.lapses }
+
+// over reports whether the lease has ended at now. Within one boot the boot clock
+// decides, suspend included; a lease of an earlier boot is over; where either side
+// lacks the boot clock the wall clock decides. The boundary belongs to the end:
+// at the deadline itself the lease is over.
+func (l *lease) over(now instant) bool {
+	switch {
+	case l.deadline == 0:
+		return false
+	case l.bootID == "" || now.BootID == "":
+		return now.Wall.UnixMilli() >= l.deadline
+	case l.bootID != now.BootID:
+		return true
+	}
+	return now.Boot.Milliseconds() >= l.bootEnds
+}
+
+// find gives the slot of id and where it stands or would stand.
+func (q *queueState) find(id string) (*slot, int) {
+	i, ok := slices.BinarySearchFunc(q.slots, id, func(s *slot, id string) int { return strings.Compare(s.id, id) })
+	if !ok {
+		return nil, i
+	}
+	return q.slots[i], i
+}
+
+// placeOf gives the index of seq in the line.
+func (q *queueState) placeOf(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(q.line, seq, func(p place, seq uint64) int {
+		switch {
+		case p.seq < seq:
+			return -1
+		case p.seq > seq:
+			return 1
+		}
+		return 0
+	})
+}
+
+// buildLine derives the line from the slots: for a state read from disk.
+func (q *queueState) buildLine() {
+	q.line = make([]place, 0, len(q.slots))
+	for _, s := range q.slots {
+		if s.pending != nil {
+			q.line = append(q.line, place{s.pending.seq, s.id})
+		}
+		if s.claimed != nil && s.claimed.returned != leased {
+			q.line = append(q.line, place{s.claimed.seq, s.id})
+		}
+	}
+	slices.SortFunc(q.line, func(a, b place) int {
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+}
+
+// queue gives the named queue, or nil.
+func (st *state) queue(name string) *queueState {
+	i, ok := st.queueIndex(name)
+	if !ok {
+		return nil
+	}
+	return st.queues[i]
+}
+
+func (st *state) queueIndex(name string) (int, bool) {
+	return slices.BinarySearchFunc(st.queues, name, func(q *queueState, n string) int { return strings.Compare(q.name, n) })
+}
+
+// failedEntry gives the named failed message, or nil.
+func (st *state) failedEntry(space, name string) *failedEntry {
+	i, ok := st.spaceIndex(space)
+	if !ok {
+		return nil
+	}
+	entries := st.failed[i].entries
+	j, ok := failedIndex(entries, name)
+	if !ok {
+		return nil
+	}
+	return entries[j]
+}
+
+func (st *state) spaceIndex(space string) (int, bool) {
+	return slices.BinarySearchFunc(st.failed, space, func(f *failedSpace, n string) int { return strings.Compare(f.name, n) })
+}
+
+func failedIndex(entries []*failedEntry, name string) (int, bool) {
+	return slices.BinarySearchFunc(entries, name, func(e *failedEntry, n string) int { return strings.Compare(e.name, n) })
+}
+
+// refs calls yield with every reference of the state, where it stands included.
+func (st *state) refs(yield func(queue, id string, r *ref) bool) {
+	for _, q := range st.queues {
+		for _, s := range q.slots {
+			if s.pending != nil && !yield(q.name, s.id, s.pending) {
+				return
+			}
+			if s.claimed != nil && !yield(q.name, s.id, &s.claimed.ref) {
+				return
+			}
+		}
+	}
+	for _, f := range st.failed {
+		for _, e := range f.entries {
+			if !yield(e.queue, e.id, &e.ref) {
+				return
+			}
+		}
+	}
+}

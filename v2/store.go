@@ -1,0 +1,224 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
+)
+
+// A Store is an open store. All methods are safe for concurrent use; any number of
+// handles, in one process or many, may be open on one directory.
+type Store struct {
+	dir      string
+	opts     Options
+	readOnly bool
+	fs       fsguard.FS
+	clock    clock
+	rand     randReader
+	id       token
+
+	mu            sync.Mutex
+	idle          *sync.Cond // running became false, or the wait for the lock began
+	waiting       []*call
+	running       bool // run is alive
+	lockWait      bool // and waits for the lock
+	needExclusive bool
+	closed        bool
+
+	// Owned by run, and by open and Close while it is not alive.
+	pins       *pins
+	known      *identities
+	cached     *cachedState
+	text       []byte           // buffer of the encoded state
+	open       *uncertainCommit // ours, not resolved yet
+	blankLater string           // owner token of a record of ours that could not be blanked
+
+	commits, parses atomic.Int64 // for tests: what was done, counted
+}
+
+var _ queue.Store = (*Store)(nil)
+
+// identities are what a store was when it was opened.
+type identities struct{ root, space fsguard.Identity }
+
+func (p *pins) ids() identities { return identities{p.rootID, p.spaceID} }
+
+// newStore fills in what the options leave out.
+func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
+	dir, err := filepath.Abs(dir) // the store stays where it is when the process moves
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, readOnly: readOnly}
+	if o != nil {
+		s.opts = *o
+	}
+	if err := s.opts.fill(); err != nil {
+		return nil, err
+	}
+	s.fs, s.clock, s.rand = s.opts.fs, s.opts.clock, s.opts.rand
+	s.idle = sync.NewCond(&s.mu)
+	return s, nil
+}
+
+func (o *Options) fill() error {
+	for _, bound := range []struct {
+		name string
+		v    *int64
+		def  int64
+	}{{"MaxStateBytes", &o.MaxStateBytes, DefaultMaxStateBytes}, {"LookAfter", (*int64)(&o.LookAfter), 0}} {
+		if *bound.v < 0 {
+			return fmt.Errorf("%s is negative: %w", bound.name, queue.ErrInvalid)
+		}
+		if *bound.v == 0 {
+			*bound.v = bound.def
+		}
+	}
+	if o.MaxPayloadBytes < 0 || o.MaxPayloadDepth < 0 {
+		return fmt.Errorf("MaxPayloadBytes or MaxPayloadDepth is negative: %w", queue.ErrInvalid)
+	}
+	if o.MaxPayloadBytes == 0 {
+		o.MaxPayloadBytes = DefaultMaxPayloadBytes
+	}
+	if o.MaxPayloadDepth == 0 {
+		o.MaxPayloadDepth = DefaultMaxPayloadDepth
+	}
+	if o.MinFreeBytes == 0 {
+		o.MinFreeBytes = DefaultMinFreeBytes
+	}
+	if o.OnDeadOwner == "" {
+		o.OnDeadOwner = Stop
+	}
+	if o.fs == nil {
+		o.fs = fsguard.OS()
+	}
+	if o.clock == nil {
+		o.clock = systemClock{}
+	}
+	if o.rand == nil {
+		o.rand = rand.Reader
+	}
+	return Settings{OnDeadOwner: o.OnDeadOwner}.check()
+}
+
+// Open opens an existing store. It creates nothing and repairs nothing. Errors:
+// ErrNoStore, ErrInterruptedInit, ErrUnsafe, ErrUnsupported, ErrVersion,
+// ErrCorrupt. A store whose last owner did not finish opens; calls that change it
+// then answer ErrStaleLock until Recover.
+func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
+	return open(ctx, dir, o, false)
+}
+
+// OpenReadOnly opens a store for looking: status, list, show, peek and verify. It
+// writes nothing, needs no write permission and works on a read-only mount. Calls
+// that would change the store answer ErrReadOnly.
+func OpenReadOnly(ctx context.Context, dir string, o *Options) (*Store, error) {
+	return open(ctx, dir, o, true)
+}
+
+// OpenOrCreate opens the store at dir, or creates it where there is none. A store
+// that is there in part is an error all the same.
+func OpenOrCreate(ctx context.Context, dir string, o *Options) (*Store, error) {
+	s, err := Open(ctx, dir, o)
+	if !errors.Is(err, ErrNoStore) {
+		return s, err
+	}
+	s, err = Create(ctx, dir, o)
+	if errors.Is(err, ErrExists) { // another process was first
+		return Open(ctx, dir, o)
+	}
+	return s, err
+}
+
+func open(ctx context.Context, dir string, o *Options, readOnly bool) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := newStore(dir, o, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	err = s.admit()
+	if incomplete(err) {
+		// Perhaps a Create is at work. It holds the root's lock until it is done.
+		if err = whole(s.fs, s.dir, &s.opts, readOnly); err == nil {
+			err = s.admit()
+		}
+	}
+	if err != nil {
+		s.drop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// admit pins and checks the store. The lock is not needed for that: state.json is
+// replaced atomically, so any reader finds a whole one.
+func (s *Store) admit() error {
+	p, err := pin(s.fs, s.dir, &s.opts, s.readOnly)
+	if err != nil {
+		return err
+	}
+	s.pins = p
+	ids := p.ids()
+	s.known = &ids
+	if ok, err := p.lock.TryLock(fsguard.Shared); err != nil {
+		return lockError(err) // flock does not work here: say so now, not at the first call
+	} else if ok {
+		if err := p.lock.Unlock(); err != nil {
+			return lockError(err)
+		}
+	}
+	c, err := s.readState(p)
+	if err != nil {
+		return err
+	}
+	s.id = c.st.store
+	s.cached = c
+	return nil
+}
+
+// incomplete reports whether err is what a store in the making answers.
+func incomplete(err error) bool {
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		return corrupt.Reason == "missing"
+	}
+	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore)
+}
+
+// ID gives the store's id: random, made by Create, part of every receipt.
+func (s *Store) ID() string { return s.id.String() }
+
+// Close ends the use of the store. Commits under way are finished and answered;
+// calls that have not entered one answer queue.ErrClosed. Claims stay as they are.
+// Closing twice is no error.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, c := range s.waiting {
+		c.err = queue.ErrClosed
+		close(c.done)
+	}
+	s.waiting = nil
+	// A run that waits for the lock is not waited for: it lets the lock go as soon
+	// as it obtains it, and then gives up the descriptors.
+	for s.running && !s.lockWait {
+		s.idle.Wait()
+	}
+	if !s.running {
+		s.drop()
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
+)
+
+// VerifyOptions shape a Verify.
+type VerifyOptions struct {
+	Progress func(done, total int64) // called with payload bytes; nil: not
+}
+
+// A Report is what Verify found.
+type Report struct {
+	OK           bool         `json:"ok"` // no fault
+	Faults       []Fault      `json:"faults"`
+	Store        string       `json:"store"`
+	Revision     uint64       `json:"revision"`
+	Settled      bool         `json:"settled"` // as in queue.Status
+	Messages     int64        `json:"messages"`
+	Failed       int64        `json:"failed"`
+	Objects      int64        `json:"objects"` // that something refers to
+	PayloadBytes int64        `json:"payload_bytes"`
+	Orphans      int64        `json:"orphans"` // objects that nothing refers to: harmless
+	OrphanBytes  int64        `json:"orphan_bytes"`
+	Temps        int64        `json:"temps"` // leftover temporary files: harmless
+	Owner        *queue.Owner `json:"owner"`
+}
+
+// A Fault is one thing that is not as it must be.
+type Fault struct {
+	Code   string `json:"code"` // state, payload, object, counters, file, lock
+	File   string `json:"file"`
+	Queue  string `json:"queue,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Verify reads the whole store under the lock and changes nothing: the state, every
+// reference and range, every payload's size, checksum and JSON, the sums of the
+// counters, what lies beside them. Damage is in the report; an error says that the
+// looking failed.
+func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Report, error) {
+	var report Report
+	err := s.look(ctx, func(v *view) error {
+		var err error
+		report, err = verify(v, o)
+		return err
+	})
+	if errors.Is(err, ErrCorrupt) {
+		return corruptReport(err), nil
+	}
+	return report, err
+}
+
+// VerifyDir verifies a store that may be too corrupt to open: then the corruption
+// is the report's fault.
+func VerifyDir(ctx context.Context, dir string, o *Options, v VerifyOptions) (Report, error) {
+	s, err := OpenReadOnly(ctx, dir, o)
+	if errors.Is(err, ErrCorrupt) {
+		return corruptReport(err), nil
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := s.Verify(ctx, v)
+	return report, errors.Join(err, s.Close())
+}
+
+func corruptReport(err error) Report {
+	fault := Fault{Code: "state", Reason: err.Error()}
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		fault.File = corrupt.File
+	}
+	return Report{Faults: []Fault{fault}}
+}
+
+func verify(v *view, o VerifyOptions) (Report, error) {
+	st := v.draft.st
+	report := Report{
+		Faults: []Fault{}, Store: st.store.String(), Revision: v.revision(), Settled: v.settled, Owner: v.owner,
+	}
+	var total int64
+	st.refs(func(_, _ string, r *ref) bool {
+		total += r.size
+		return true
+	})
+	for _, q := range st.queues {
+		verifyCounters(q, st, &report)
+	}
+	var err error
+	st.refs(func(name, id string, r *ref) bool {
+		err = verifyPayload(v, name, id, r, &report)
+		if o.Progress != nil {
+			o.Progress(report.PayloadBytes, total)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return report, err
+	}
+	for _, f := range st.failed {
+		report.Failed += int64(len(f.entries))
+	}
+	report.Messages -= report.Failed
+	if report.Orphans, report.OrphanBytes, err = orphans(v.pins, st); err != nil {
+		return report, err
+	}
+	report.Objects = int64(len(objectsOf(st)))
+	if err := verifyNamespace(v, &report); err != nil {
+		return report, err
+	}
+	report.OK = len(report.Faults) == 0
+	return report, nil
+}
+
+// verifyPayload reads one message as a claim would, and admits its JSON again.
+func verifyPayload(v *view, name, id string, r *ref, report *Report) error {
+	report.Messages++
+	payload, damage, err := v.load(r)
+	if err != nil {
+		return err
+	}
+	if damage == "" {
+		// Whatever bounds the payload was accepted under, it is one JSON value.
+		if err := admitPayload(payload, len(payload), len(payload)); err != nil {
+			damage = err.Error()
+		}
+	}
+	report.PayloadBytes += r.size
+	if damage != "" {
+		report.Faults = append(report.Faults, Fault{
+			Code: "payload", File: objectsDir + "/" + r.object.String() + "/" + payloadFile, Queue: name, ID: id, Reason: damage,
+		})
+	}
+	return nil
+}
+
+// verifyCounters checks that what was counted and what is there agree.
+func verifyCounters(q *queueState, st *state, report *Report) {
+	var live, failed uint64
+	for _, s := range q.slots {
+		if s.pending != nil {
+			live++
+		}
+		if s.claimed != nil {
+			live++
+		}
+	}
+	for _, f := range st.failed {
+		for _, e := range f.entries {
+			if e.queue == q.name {
+				failed++
+			}
+		}
+	}
+	c := q.counters
+	if got := c.Enqueued + c.Reprocessed - c.Superseded - c.Completed - c.Failed - c.Cleared; got != live {
+		report.Faults = append(report.Faults, Fault{Code: "counters", File: stateFile, Queue: q.name,
+			Reason: fmt.Sprintf("the counters say %d live messages, there are %d", got, live)})
+	}
+	if got := c.Failed - c.Reprocessed - c.Purged; got != failed {
+		report.Faults = append(report.Faults, Fault{Code: "counters", File: stateFile, Queue: q.name,
+			Reason: fmt.Sprintf("the counters say %d failed messages, there are %d", got, failed)})
+	}
+}
+
+// verifyNamespace looks at every name beside the objects.
+func verifyNamespace(v *view, report *Report) error {
+	names, err := v.pins.space.ReadDir()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		info, err := v.pins.space.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a look without the lock can see a temp go
+		}
+		if err != nil {
+			return err
+		}
+		switch name {
+		case objectsDir, holdersDir:
+			if !info.Mode.IsDir() {
+				report.fault("file", name, "is not a directory")
+			}
+		case formatFile, stateFile, reserveFile:
+			if !info.Plain() {
+				report.fault("file", name, "is not a plain file with one link")
+			}
+		case lockFile:
+			if !info.Plain() || info.Size != recordSize {
+				report.fault("lock", name, fmt.Sprintf("is not a plain file of %d bytes", recordSize))
+			}
+		default:
+			if isTemp(name) {
+				report.Temps++
+			} else {
+				report.fault("file", name, "is not the store's")
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Report) fault(code, file, reason string) {
+	r.Faults = append(r.Faults, Fault{Code: code, File: file, Reason: reason})
+}
+
+// objectsOf gives every object that something refers to.
+func objectsOf(st *state) map[token]bool {
+	named := map[token]bool{}
+	st.refs(func(_, _ string, r *ref) bool {
+		named[r.object] = true
+		return true
+	})
+	return named
+}
+
+// orphans counts the objects that nothing refers to, and their bytes.
+func orphans(p *pins, st *state) (count, bytes int64, err error) {
+	names, err := p.objects.ReadDir()
+	if err != nil {
+		return 0, 0, err
+	}
+	named := objectsOf(st)
+	for _, name := range names {
+		if tok, ok := parseToken(name); ok && named[tok] {
+			continue
+		}
+		count++
+		size, err := orphanBytes(p.objects, name)
+		if err != nil {
+			return 0, 0, err
+		}
+		bytes += size
+	}
+	return count, bytes, nil
+}
+
+func orphanBytes(objects fsguard.Dir, name string) (int64, error) {
+	d, err := objects.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fsguard.ErrNotPlain) || errors.Is(err, fsguard.ErrSymlink) {
+		return 0, nil // gone, or nothing that the store made: counted, not weighed
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	info, err := d.Lstat(payloadFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	return info.Size, err
+}
