@@ -9,9 +9,8 @@ import (
 	"example.com/holdfast/queue"
 )
 
-// minRefBytes is less than the text of any reference: of decodeState's memory, so
-// that it stays a small multiple of the file.
-const minRefBytes = len(`{"g":".0","p":["",0,1,"00000000"],"s":0,"t":0}`) + 2*tokenChars
+// refBytes is about the text of one reference: how much room to make at first.
+const refBytes = 160
 
 // maxFailedName is the longest ID~generation.
 const maxFailedName = 2*queue.MaxNameBytes + 1

@@ -37,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (q
 			out, err = v.draft.claim(name, t, v.load)
 			return err
 		},
-		uncertain: func(u *queue.UncertainError) { u.Deliveries = out.Deliveries },
+		uncertain: func(u *queue.UncertainError) { u.Deliveries, u.Damaged = out.Deliveries, out.Damaged },
 	})
 	if err != nil {
 		return queue.Claimed{}, err

@@ -19,7 +19,7 @@ import (
 // Creates one wins and the other answers ErrExists. On an error dir may hold a part
 // of a store: Open then answers ErrInterruptedInit, and ResumeCreate finishes it.
 func Create(ctx context.Context, dir string, o *Options) (*Store, error) {
-	return create(ctx, dir, o, func(s *Store, root fsguard.Dir) error {
+	return create(ctx, dir, o, true, func(s *Store, root fsguard.Dir) error {
 		names, err := root.ReadDir()
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func Create(ctx context.Context, dir string, o *Options) (*Store, error) {
 // lock, that there is no state and no object to lose. It answers ErrExists when the
 // store is whole, ErrNoStore when there is none.
 func ResumeCreate(ctx context.Context, dir string, o *Options) (*Store, error) {
-	return create(ctx, dir, o, func(s *Store, root fsguard.Dir) error {
+	return create(ctx, dir, o, false, func(s *Store, root fsguard.Dir) error {
 		err := complete(root, dir)
 		if err == nil {
 			return fmt.Errorf("%s: %w", dir, ErrExists)
@@ -55,18 +55,16 @@ func ResumeCreate(ctx context.Context, dir string, o *Options) (*Store, error) {
 		if !errors.Is(err, ErrInterruptedInit) {
 			return err
 		}
-		space, err := openDir(root, namespaceDir)
-		if err != nil {
+		if err := undo(root); err != nil {
 			return err
 		}
-		defer space.Close()
-		return undo(space)
+		return root.Mkdir(namespaceDir)
 	})
 }
 
 // create runs the steps that both ways of creating share. The root's own lock keeps
-// two of them apart.
-func create(ctx context.Context, dir string, o *Options, prepare func(*Store, fsguard.Dir) error) (*Store, error) {
+// two of them apart. fresh says that dir is made if it is missing.
+func create(ctx context.Context, dir string, o *Options, fresh bool, prepare func(*Store, fsguard.Dir) error) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -74,17 +72,18 @@ func create(ctx context.Context, dir string, o *Options, prepare func(*Store, fs
 	if err != nil {
 		return nil, err
 	}
-	if err := makeRoot(s.fs, s.dir); err != nil {
-		return nil, err
-	}
-	root, err := openRoot(s.fs, s.dir, &s.opts, false)
+	made, err := makeRoot(s.fs, s.dir, fresh)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close() // and with it the lock
-	if err := root.Lock(fsguard.Exclusive); err != nil {
-		return nil, lockError(err)
+	root, err := lockRoot(s)
+	if err != nil {
+		if made && errors.Is(err, ErrUnsupported) {
+			unmakeRoot(s.fs, s.dir) // no store will ever stand here
+		}
+		return nil, err
 	}
+	defer root.Close() // and with it the lock
 	if err := prepare(s, root); err != nil {
 		return nil, err
 	}
@@ -98,25 +97,57 @@ func create(ctx context.Context, dir string, o *Options, prepare func(*Store, fs
 	return s, nil
 }
 
-// makeRoot makes the directory where it is missing, and makes its entry durable: a
-// store whose root vanishes with the power would have lost everything.
-func makeRoot(fsys fsguard.FS, dir string) error {
+// lockRoot pins the root under its own exclusive lock.
+func lockRoot(s *Store) (fsguard.Dir, error) {
+	root, err := openRoot(s.fs, s.dir, &s.opts, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := root.Lock(fsguard.Exclusive); err != nil {
+		return nil, errors.Join(lockError(err), root.Close())
+	}
+	return root, nil
+}
+
+// makeRoot makes the directory where it is missing, if it is to, and makes its entry
+// durable: a store whose root vanishes with the power would have lost everything.
+func makeRoot(fsys fsguard.FS, dir string, fresh bool) (made bool, err error) {
 	parent, err := fsys.OpenRoot(filepath.Dir(dir))
 	if err != nil {
 		if _, e := fsys.Stat(dir); e == nil && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
-			return nil // somebody else's directory holds ours, as on Android: theirs to sync
+			return false, nil // somebody else's directory holds ours, as on Android: theirs to sync
 		}
-		return err
+		return false, err
 	}
 	defer parent.Close()
-	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := parent.Mkdir(filepath.Base(dir)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+	switch _, err := fsys.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist) && !fresh:
+		return false, fmt.Errorf("%s: %w: %w", dir, ErrNoStore, err)
+	case errors.Is(err, fs.ErrNotExist):
+		err := parent.Mkdir(filepath.Base(dir))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
 		}
-	} else if err != nil {
-		return err
+		made = err == nil
+	case err != nil:
+		return false, err
 	}
-	return syncError(parent.Sync())
+	if err := parent.Sync(); err != nil {
+		if made { // an entry whose sync failed must not be found and trusted next time
+			err = errors.Join(err, parent.RemoveDir(filepath.Base(dir)))
+		}
+		return false, syncError(err)
+	}
+	return made, nil
+}
+
+// unmakeRoot takes back what makeRoot made, if it is still empty. What cannot be
+// removed is an empty directory.
+func unmakeRoot(fsys fsguard.FS, dir string) {
+	if parent, err := fsys.OpenRoot(filepath.Dir(dir)); err == nil {
+		_ = parent.RemoveDir(filepath.Base(dir))
+		_ = parent.Close()
+	}
 }
 
 // build fills the namespace. Everything is durable before state.json appears, the
@@ -132,7 +163,7 @@ func (s *Store) build(root fsguard.Dir) error {
 		return err
 	}
 	for _, name := range []string{objectsDir, holdersDir} {
-		if err := space.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := space.Mkdir(name); err != nil {
 			return err
 		}
 	}
@@ -245,29 +276,42 @@ func nothingToLose(space fsguard.Dir) error {
 			if len(inside) > 0 {
 				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, although " + name + "/ holds " + inside[0]}
 			}
+			continue
 		case formatFile, lockFile, reserveFile:
 		default:
 			if !isTemp(name) {
 				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, beside a file that is not the store's: " + name}
 			}
 		}
+		info, err := space.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if !info.Plain() {
+			return fmt.Errorf("%s is not a plain file with one link: %w", name, ErrUnsafe)
+		}
 	}
 	return nil
 }
 
-// undo removes the files of an interrupted creation, so that it can begin again.
-func undo(space fsguard.Dir) error {
-	names, err := space.ReadDir()
+// undo removes an interrupted creation, so that it can begin again. Nothing of it is
+// used again, directories included: what interrupted it may have been a failed sync,
+// and a name that a failed sync covered is not made durable by a later one.
+func undo(root fsguard.Dir) error {
+	space, err := openDir(root, namespaceDir)
 	if err != nil {
 		return err
 	}
+	names, err := space.ReadDir()
 	for _, name := range names {
 		if name == objectsDir || name == holdersDir {
-			continue
-		}
-		if err := space.Remove(name); err != nil {
-			return err
+			err = errors.Join(err, space.RemoveDir(name))
+		} else {
+			err = errors.Join(err, space.Remove(name))
 		}
 	}
-	return nil
+	if err := errors.Join(err, space.Close()); err != nil {
+		return err
+	}
+	return root.RemoveDir(namespaceDir)
 }

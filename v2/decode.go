@@ -13,9 +13,8 @@ import (
 // Any error is a *CorruptError. Nothing of the state lies in b.
 func decodeState(b []byte, file string, want token) (*state, error) {
 	d := decoder{scanner: newScanner(b)}
-	// No message is told in fewer bytes, so nothing here outgrows the file.
-	d.seen = make(map[generation]int, len(b)/minRefBytes)
-	d.ranges = make([]extent, 0, len(b)/minRefBytes)
+	d.seen = make(map[generation]int, len(b)/refBytes)
+	d.ranges = make([]extent, 0, len(b)/refBytes)
 
 	st := d.state(want)
 	d.overlaps()

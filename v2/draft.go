@@ -18,7 +18,7 @@ type draft struct {
 
 	index  uint32             // of the next generation of this commit
 	items  []item             // payloads that the commit must write
-	itemOf map[generation]int // into items
+	itemOf map[generation]int // the item of a generation that counts
 	own    map[string]bool    // queues that were copied since the last mark
 	ownNS  map[string]bool    // failed namespaces likewise
 	bytes  int64              // estimate of the encoded state
@@ -30,6 +30,9 @@ type item struct {
 	queue, id string
 	gen       generation
 	payload   []byte
+
+	// Where the evidence stands, if the message failed in this very commit.
+	space, failed string
 }
 
 // newDraft begins the revision after base. size is what base's text takes.
@@ -92,7 +95,7 @@ func (d *draft) queue(name string) *queueState {
 		q := &queueState{name: name}
 		d.st.queues = slices.Insert(d.st.queues, i, q)
 		d.own[name] = true
-		d.bytes += int64(len(name)) + 400
+		d.bytes += int64(len(name)) + queueBytes
 		return q
 	}
 	if d.own[name] {
@@ -138,14 +141,12 @@ func (d *draft) generation() generation {
 	return g
 }
 
-// write notes that gen's payload must be written with this commit.
-func (d *draft) write(queue, id string, gen generation, payload []byte) {
-	if i, ok := d.itemOf[gen]; ok {
-		d.items[i].payload = payload
-		return
-	}
-	d.itemOf[gen] = len(d.items)
-	d.items = append(d.items, item{queue, id, gen, payload})
+// write notes that a generation's payload must be written with this commit. It
+// takes the place of what was noted before for that generation; that stays in items,
+// for a draft that goes back to a mark.
+func (d *draft) write(it item) {
+	d.itemOf[it.gen] = len(d.items)
+	d.items = append(d.items, it)
 }
 
 // put stores both sides of id; with neither, the slot goes. line is left to the

@@ -21,10 +21,14 @@ type arrival struct {
 // sequence number passes what a store can reach.
 const slotBytes = 220
 
+// queueBytes is more than an empty queue can take beside its name.
+const queueBytes = 400
+
 // enqueue accepts one message, or refuses it and changes nothing.
 func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued, error) {
+	q := d.st.queue(name)
 	var old *slot
-	if q := d.st.queue(name); q != nil {
+	if q != nil {
 		old, _ = q.find(a.id)
 	}
 	if old != nil {
@@ -36,12 +40,16 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 		}
 	}
 	grows := int64(len(a.id) + 2*len(a.key) + slotBytes)
-	if d.bytes+grows > maxState {
+	needs := grows
+	if q == nil {
+		needs += int64(len(name)) + queueBytes
+	}
+	if d.bytes+needs > maxState {
 		return queue.Enqueued{}, fmt.Errorf("state.json would pass %d bytes: %w", maxState, queue.ErrFull)
 	}
 	d.bytes += grows
 
-	q := d.queue(name)
+	q = d.queue(name)
 	r := &ref{
 		gen: d.generation(), seq: q.next, size: int64(len(a.payload)), sum: checksum(a.payload),
 		enqueued: d.millis, notBefore: a.notBefore, key: a.key,
@@ -58,7 +66,7 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	q.counters.Enqueued++
 	q.put(a.id, r, behind)
 	q.enter(r.seq, a.id)
-	d.write(name, a.id, r.gen, a.payload)
+	d.write(item{queue: name, id: a.id, gen: r.gen, payload: a.payload})
 	return queue.Enqueued{Queue: name, ID: a.id, Generation: r.gen.String(), Revision: d.st.revision}, nil
 }
 

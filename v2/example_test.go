@@ -4,7 +4,6 @@ package holdfast_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -23,8 +22,8 @@ func workOff(ctx context.Context, dir string, update []byte) error {
 	}
 	defer store.Close()
 
-	m := queue.Message{ID: "update-42", Payload: update}
-	if _, err := store.Enqueue(ctx, "bot/inbox", m); err != nil && !errors.Is(err, queue.ErrDuplicate) {
+	m := queue.Message{ID: "update-42", Payload: update, IfExists: queue.Keep}
+	if _, err := store.Enqueue(ctx, "bot/inbox", m); err != nil {
 		return err
 	}
 	// From here on the update survives SIGKILL and the loss of power.

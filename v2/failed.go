@@ -19,6 +19,11 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 	r.notBefore = 0
 	f.entries = slices.Insert(f.entries, i, &failedEntry{name: name, queue: q.name, id: id, ref: r, at: d.millis})
 	q.counters.Failed++
+	if i, ok := d.itemOf[r.gen]; ok { // its payload is still to be written
+		it := d.items[i]
+		it.space, it.failed = space, name
+		d.write(it)
+	}
 	d.bytes += int64(len(name) + len(q.name) + len(id) + slotBytes + 2*len(r.lastError))
 }
 

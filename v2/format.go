@@ -13,7 +13,7 @@ import (
 // check.go holds what must be true across a whole state, record.go is the lock's.
 //
 //	format.json  {"protocol":"fs-safe-json-queue","version":2,"store":"TOKEN"}⏎
-//	state.json   {"commit":"TOKEN","protocol":…,"version":2,"store":"TOKEN","revision":"7",
+//	state.json   {"commit":"TOKEN","protocol":…,"version":2,"store":"TOKEN","revision":"71",
 //	              "features":[],"settings":{"on_dead_owner":"stop"},"fence":12,"recoveries":0,
 //	              "resolved":[["TOKEN","6"],…],"queues":[QUEUE,…],"failed":[SPACE,…],"end":"TOKEN"}⏎
 //	QUEUE        {"name":"mail","next":3,"counters":{…},"paused":true,"cursor":"…","turn":"…",

@@ -46,13 +46,13 @@ func sampleState() *state {
 	bad.attempts, bad.lastError = 20, "smtp: 550 ünknown"
 
 	st := &state{
-		commit: namedToken("commit 7"), store: namedToken("store"), revision: 7,
+		commit: namedToken("commit 71"), store: namedToken("store"), revision: 71,
 		settings: Settings{OnDeadOwner: Stop}, fence: 25, recoveries: 1,
-		resolved: []outcome{{namedToken("commit 5"), 5}},
+		resolved: []outcome{{namedToken("commit 58"), 58}},
 		queues: []*queueState{
 			{
 				name: "mail", next: 6,
-				counters: queue.Counters{Enqueued: 5, Claimed: 24, Retried: 19, Reaped: 1, Failed: 1},
+				counters: queue.Counters{Enqueued: 5, Claimed: 24, Retried: 20, Released: 1, Reaped: 1, Failed: 1},
 				slots: []*slot{
 					{id: "ann", pending: &ann},
 					{id: "bob", claimed: &claim{ref: bob, returned: reaped}},

@@ -199,7 +199,7 @@ func TestFormatRefusals(t *testing.T) {
 		{"white space", `:2`, `: 2`, "white space", ErrCorrupt},
 		{"token", store.String(), "../x", "not a token", ErrCorrupt},
 		{"token in upper case", store.String(), strings.ToUpper(store.String()), "not a token", ErrCorrupt},
-		{"trailing", "}\n", "}\n\n", "1 trailing bytes", ErrCorrupt},
+		{"trailing", "}\n", "}\n\n", "trailing bytes", ErrCorrupt},
 		{"no newline", "}\n", "}", "half-written", ErrCorrupt},
 		{"array", good, "[]\n", `want "{"`, ErrCorrupt},
 		{"byte order mark", `{"p`, "\ufeff{\"p", `want "{"`, ErrCorrupt},
@@ -229,8 +229,8 @@ func TestHalfWritten(t *testing.T) {
 		refused(t, err, stateFile, "half-written", ErrCorrupt)
 	}
 	next := sampleState()
-	next.commit = namedToken("commit 8")
-	next.revision = 8
+	next.commit = namedToken("commit 72")
+	next.revision = 72
 	next.queues[0].slots = next.queues[0].slots[1:]
 	other := encodeState(nil, next)
 	for _, n := range []int{len(`{"commit":"`) + tokenChars, 200, 1000, len(other) - 200, len(other) - 30} {

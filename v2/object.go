@@ -72,8 +72,8 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 		batch, batchBytes = batch[:0], 0
 		return nil
 	}
-	for _, it := range d.items {
-		if d.refOf(it) == nil {
+	for i, it := range d.items {
+		if d.itemOf[it.gen] != i || d.refOf(it) == nil {
 			continue
 		}
 		if len(it.payload) > smallPayload {
@@ -100,8 +100,15 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 }
 
 // refOf finds where an item's generation stands in the draft; nil: it has left.
-// The slot was made by this draft, so its references may still be changed.
+// The slot or the failed entry was made by this draft, so its references may still be
+// changed.
 func (d *draft) refOf(it item) *ref {
+	if it.failed != "" {
+		if e := d.st.failedEntry(it.space, it.failed); e != nil && e.ref.gen == it.gen {
+			return &e.ref
+		}
+		return nil
+	}
 	q := d.st.queue(it.queue)
 	if q == nil {
 		return nil

@@ -30,7 +30,7 @@ type Options struct {
 	MaxPayloadDepth int
 
 	// MaxStateBytes bounds state.json: an enqueue that would pass it is refused
-	// with queue.ErrFull, everything else goes on. Zero: 64 MiB.
+	// with queue.ErrFull, everything else goes on. Zero: 64 MiB. At most 1 TiB.
 	MaxStateBytes int64
 
 	// MinFreeBytes is the free space below which an enqueue is refused with

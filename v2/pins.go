@@ -169,6 +169,25 @@ func (p *pins) readmit(fsys fsguard.FS, dir string) error {
 	return nil
 }
 
+// renew opens objects/ anew after a sync failed, perhaps that of its descriptor: none
+// is synced again on a descriptor where it failed.
+func (p *pins) renew() error {
+	if !p.spent {
+		return nil
+	}
+	d, err := openDir(p.space, objectsDir)
+	if err != nil {
+		return err
+	}
+	info, err := d.Info()
+	if err := same(objectsDir, info, err, p.objectsID); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	_ = p.objects.Close() // given up: nothing is lost by its failing
+	p.objects = d
+	return nil
+}
+
 func same(name string, info fsguard.Info, err error, id fsguard.Identity) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

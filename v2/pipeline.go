@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -204,13 +205,9 @@ func failAll(batch []*call, err error) {
 // obtain waits for the lock on usable descriptors.
 func (s *Store) obtain(mode fsguard.LockMode) (*tenure, error) {
 	if s.pins == nil {
-		p, err := pin(s.fs, s.dir, &s.opts, s.readOnly)
+		p, err := s.repin(s.readOnly)
 		if err != nil {
 			return nil, err
-		}
-		if s.known != nil && *s.known != p.ids() {
-			p.close()
-			return nil, fmt.Errorf("%s is another store than the one that was opened: %w", s.dir, ErrReplaced)
 		}
 		s.pins = p
 	}
@@ -219,6 +216,23 @@ func (s *Store) obtain(mode fsguard.LockMode) (*tenure, error) {
 		s.drop()
 	}
 	return t, err
+}
+
+// repin opens and admits the store's files again: they must be the ones that were
+// there when it was opened.
+func (s *Store) repin(readOnly bool) (*pins, error) {
+	p, err := pin(s.fs, s.dir, &s.opts, readOnly)
+	if errors.Is(err, ErrNoStore) || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrReplaced, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.known.still(s.dir, p.ids()); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
 }
 
 // let releases the lock.
@@ -270,7 +284,10 @@ func (s *Store) serve(t *tenure, batch []*call) {
 				failAll(batch, err)
 				return
 			}
-			st = s.cached.st
+			if st, err = s.current(t.pins); err != nil {
+				failAll(batch, err)
+				return
+			}
 		}
 		if !v.settled {
 			owner := t.found
@@ -328,6 +345,10 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 			return
 		}
 		batch = undecided(batch)
+		if err := t.pins.renew(); err != nil {
+			failAll(batch, err)
+			return
+		}
 	}
 }
 
@@ -427,7 +448,7 @@ func (s *Store) look(ctx context.Context, decide func(v *view) error) error {
 // glance looks without the lock. state.json is replaced atomically, so what is read
 // is some whole state; that its commit is durable, nobody has said.
 func (s *Store) glance(decide func(v *view) error) error {
-	p, err := pin(s.fs, s.dir, &s.opts, true)
+	p, err := s.repin(true)
 	if err != nil {
 		return err
 	}

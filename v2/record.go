@@ -24,30 +24,27 @@ var blankRecord = strings.Repeat(" ", recordSize-1) + "\n"
 
 const sinceLayout = "2006-01-02T15:04:05.000Z"
 
-// encodeRecord gives o as a record. A boot id and a host that do not fit are cut:
-// they are for people.
+// encodeRecord gives o as a record. Host and boot id are for people: each is cut at
+// maxWord bytes of text, so that the record always fits.
 func encodeRecord(o queue.Owner) []byte {
-	const tail = len(`,"boot":,"since":"","uncertain":false}`+"\n") + len(sinceLayout) + 8 // and more of the year
-	boot := appendString(nil, cutText(o.Boot, maxWord))
-
 	b := append(make([]byte, 0, recordSize), `{"owner":`...)
 	b = appendString(b, cutText(o.Token, tokenChars))
 	b = append(b, `,"pid":`...)
 	b = strconv.AppendInt(b, int64(o.PID), 10)
 	b = append(b, `,"host":`...)
-	b = appendString(b, cutText(o.Host, recordSize-tail-len(boot)-len(b)-2))
+	b = appendString(b, cutText(o.Host, maxWord))
 	b = append(b, `,"boot":`...)
-	b = append(b, boot...)
+	b = appendString(b, cutText(o.Boot, maxWord))
 	b = append(b, `,"since":"`...)
 	b = o.Since.UTC().AppendFormat(b, sinceLayout)
 	b = append(b, `","uncertain":`...)
 	b = strconv.AppendBool(b, o.Uncertain)
 	b = append(b, '}')
-	return append(b, blankRecord[min(len(b), recordSize-1):]...)
+	return append(b, blankRecord[len(b):]...)
 }
 
-// cutText gives as much of s as stands in a string of limit bytes, its quotes not
-// counted.
+// cutText gives as much of s as a string of limit bytes holds, escapes counted and
+// quotes not.
 func cutText(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	for i, r := range s {

@@ -124,6 +124,7 @@ func (st *state) happened(commit token, revision uint64) (yes, known bool) {
 	case st.revision <= revision: // its revision was taken by another, or never came
 		return false, true
 	}
+	known = false
 	for _, o := range st.resolved {
 		switch {
 		case o.commit == commit:
@@ -131,8 +132,8 @@ func (st *state) happened(commit token, revision uint64) (yes, known bool) {
 		case o.revision == revision, o.revision+1 == revision:
 			// A recovery found another commit at that revision, or the one before it
 			// and published its own over it.
-			return false, true
+			known = true
 		}
 	}
-	return false, false
+	return false, known
 }

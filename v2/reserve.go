@@ -15,9 +15,11 @@ import (
 // minReserve is the reserve of a small store.
 const minReserve = 64 << 10
 
-// isFull reports whether err is the disk's word that it has no room.
+// isFull reports whether err is the disk's word that it has no room, said before
+// anything was committed: an uncertain commit is never tried again.
 func isFull(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+	var open *uncertainCommit
+	return !errors.As(err, &open) && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT))
 }
 
 // room says why nothing may be enqueued now, or nil.

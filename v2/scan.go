@@ -87,9 +87,11 @@ func (s *scanner) unexpected(want string) {
 
 // end takes the last newline and the end of the file.
 func (s *scanner) end() {
-	s.lit("\n")
-	if s.err == nil && s.i < len(s.b) {
-		s.final(s.i, ErrCorrupt, "%d trailing bytes after the end", len(s.b)-s.i)
+	if s.peek('\n') || s.i == len(s.b) {
+		s.lit("\n")
+	}
+	if n := len(s.b) - s.i; n > 0 {
+		s.final(s.i, ErrCorrupt, "%d trailing bytes after the end", n)
 	}
 }
 

@@ -113,6 +113,6 @@ func (d *draft) replacePayload(r queue.Receipt, payload []byte) error {
 	c.size = int64(len(payload))
 	c.sum = checksum(payload)
 	q.put(s.id, s.pending, &c)
-	d.write(r.Queue, s.id, c.gen, payload)
+	d.write(item{queue: r.Queue, id: s.id, gen: c.gen, payload: payload})
 	return nil
 }

@@ -48,10 +48,24 @@ type Store struct {
 
 var _ queue.Store = (*Store)(nil)
 
-// identities are what a store was when it was opened.
-type identities struct{ root, space fsguard.Identity }
+// identities are what a store was when it was opened. The lock is one of them: under
+// another lock file than its other processes, a store would have two owners at once.
+type identities struct{ root, space, lock fsguard.Identity }
 
-func (p *pins) ids() identities { return identities{p.rootID, p.spaceID} }
+func (p *pins) ids() identities { return identities{p.rootID, p.spaceID, p.lockID} }
+
+// still says which of them is another than it was, or nil.
+func (was *identities) still(dir string, is identities) error {
+	for _, x := range []struct {
+		name    string
+		was, is fsguard.Identity
+	}{{dir, was.root, is.root}, {namespaceDir, was.space, is.space}, {lockFile, was.lock, is.lock}} {
+		if x.was != x.is {
+			return fmt.Errorf("%s is another than when the store was opened: %w", x.name, ErrReplaced)
+		}
+	}
+	return nil
+}
 
 // newStore fills in what the options leave out.
 func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
@@ -71,6 +85,9 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 	return s, nil
 }
 
+// mostStateBytes bounds Options.MaxStateBytes: readers take twice that.
+const mostStateBytes = 1 << 40
+
 func (o *Options) fill() error {
 	for _, bound := range []struct {
 		name string
@@ -83,6 +100,9 @@ func (o *Options) fill() error {
 		if *bound.v == 0 {
 			*bound.v = bound.def
 		}
+	}
+	if o.MaxStateBytes > mostStateBytes {
+		return fmt.Errorf("MaxStateBytes is more than %d: %w", int64(mostStateBytes), queue.ErrInvalid)
 	}
 	if o.MaxPayloadBytes < 0 || o.MaxPayloadDepth < 0 {
 		return fmt.Errorf("MaxPayloadBytes or MaxPayloadDepth is negative: %w", queue.ErrInvalid)
@@ -151,6 +171,7 @@ func open(ctx context.Context, dir string, o *Options, readOnly bool) (*Store, e
 	err = s.admit()
 	if incomplete(err) {
 		// Perhaps a Create is at work. It holds the root's lock until it is done.
+		s.drop()
 		if err = whole(s.fs, s.dir, &s.opts, readOnly); err == nil {
 			err = s.admit()
 		}
@@ -185,6 +206,14 @@ func (s *Store) admit() error {
 	}
 	s.id = c.st.store
 	s.cached = c
+	if !s.readOnly {
+		// A directory sync that does not work here is met now, not inside the first
+		// commit. The root's names are durable since it was created and never change,
+		// so a failure here spoils nothing that another process has still to sync.
+		if err := p.root.Sync(); err != nil {
+			return syncError(err)
+		}
+	}
 	return nil
 }
 

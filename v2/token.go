@@ -71,14 +71,6 @@ func (g generation) append(b []byte) []byte {
 	return strconv.AppendUint(b, uint64(g.index), 10)
 }
 
-// compare orders generations, for finding the same one twice.
-func (g generation) compare(o generation) int {
-	if c := strings.Compare(string(g.commit[:]), string(o.commit[:])); c != 0 {
-		return c
-	}
-	return int(int64(g.index) - int64(o.index))
-}
-
 func parseGeneration(s string) (generation, bool) {
 	head, tail, ok := strings.Cut(s, ".")
 	if !ok {

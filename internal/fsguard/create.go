@@ -2,11 +2,7 @@
 
 package fsguard
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // The modes of everything that is made, whatever the umask. The kernel creates
 // with these bits less the umask's (umask(2)), so never with more, and what the
@@ -41,24 +37,24 @@ func (d *osDir) Mkdir(name string) error {
 // dangling or not (open(2)). On an error other than fs.ErrExist an empty file may
 // stand there.
 func (d *osDir) Create(name string) (File, error) {
-	var file *os.File
+	var fd int
 	err := d.at(name, func(dirfd int) (err error) {
-		file, err = createFile(dirfd, name)
+		fd, err = createFile(dirfd, name)
 		return err
 	})
 	if err != nil {
 		return nil, wrap(OpCreate, name, err)
 	}
-	return &osFile{descriptor{file: file, name: name}}, nil
+	return &osFile{newDescriptor(fd, name)}, nil
 }
 
-func createFile(dirfd int, name string) (*os.File, error) {
+func createFile(dirfd int, name string) (int, error) {
 	fd, err := retryFD(func() (int, error) {
 		const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 		return unix.Openat(dirfd, name, flags, fileMode)
 	})
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	info, err := fstat(fd)
 	if err == nil && info.Mode.Perm() != fileMode {
@@ -67,7 +63,7 @@ func createFile(dirfd int, name string) (*os.File, error) {
 	if err != nil {
 		unix.Close(fd)
 		_ = unix.Unlinkat(dirfd, name, 0)
-		return nil, err
+		return -1, err
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return fd, nil
 }

@@ -11,14 +11,21 @@ import (
 // A descriptor is what a pinned directory and an open file share: one open file
 // description and the name that it was opened by.
 //
-// The description is in blocking mode and unknown to the runtime's poller, so
-// that a call on it may wait in the kernel and so that Close never waits for one:
-// the number stays in use until the last call on it has returned, then it is
-// closed. No call can therefore reach another file that reused the number.
+// The description is in blocking mode and not in the runtime's poller, which
+// takes no directory and is given no file. So a call on it may wait in the kernel
+// and Close never waits for one: the number stays in use until the last call on
+// it has returned, then it is closed. No call can therefore reach another file
+// that reused the number.
 type descriptor struct {
 	file   *os.File
 	name   string
 	closed atomic.Bool
+}
+
+// newDescriptor takes over fd, which must be in blocking mode: os.NewFile would
+// hand another to the poller.
+func newDescriptor(fd int, name string) *descriptor {
+	return &descriptor{file: os.NewFile(uintptr(fd), name), name: name}
 }
 
 func (d *descriptor) Name() string { return d.name }

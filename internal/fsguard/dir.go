@@ -18,7 +18,7 @@ var errReplaced = errors.New("was replaced while it was being opened")
 // names through package os, and a descriptor on the directory itself for fsync,
 // flock and the *at calls.
 type osDir struct {
-	descriptor
+	*descriptor
 	root *os.Root
 }
 
@@ -29,7 +29,7 @@ func pin(root *os.Root, name string) (Dir, error) {
 		root.Close()
 		return nil, err
 	}
-	return &osDir{descriptor{file: file, name: name}, root}, nil
+	return &osDir{&descriptor{file: file, name: name}, root}, nil
 }
 
 // Lstat is fstatat with AT_SYMLINK_NOFOLLOW.
@@ -87,7 +87,7 @@ func (d *osDir) openDir(dirfd int, name string) (*osDir, error) {
 	if err != nil {
 		return nil, explain(dirfd, name, os.ModeDir, err)
 	}
-	sub := &osDir{descriptor: descriptor{file: os.NewFile(uintptr(fd), name), name: name}}
+	sub := &osDir{descriptor: newDescriptor(fd, name)}
 	// "/." makes the kernel refuse what is no directory without opening it.
 	if sub.root, err = d.root.OpenRoot(name + "/."); err != nil {
 		sub.file.Close()

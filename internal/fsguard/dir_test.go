@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +71,45 @@ func TestOpenDirReplaced(t *testing.T) {
 	if err := a.sameAsRoot(); err != errReplaced {
 		t.Errorf("got %v, want %v", err, errReplaced)
 	}
+}
+
+// While others swap what stands at the name, OpenDir returns one directory, or an
+// error that says what it met, but never a Dir whose descriptors are on two.
+func TestOpenDirWhileSwapped(t *testing.T) {
+	d, path := tempDir(t)
+	ok(t, d.Mkdir("x"))
+	ok(t, d.Mkdir("y"))
+	ok(t, os.Symlink("y", path+"/link"))
+	var stop atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		swaps := [][2]string{{"x", "t"}, {"y", "x"}, {"t", "y"}, {"x", "t"}, {"link", "x"}, {"x", "link"}, {"t", "x"}}
+		for !stop.Load() {
+			for _, s := range swaps {
+				if err := d.Rename(s[0], s[1]); err != nil {
+					done <- err
+					return
+				}
+			}
+		}
+		done <- nil
+	}()
+	for range 3000 {
+		sub, err := d.OpenDir("x")
+		if err != nil {
+			if !errors.Is(err, ErrSymlink) && !errors.Is(err, errReplaced) && !errors.Is(err, fs.ErrNotExist) &&
+				!errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
+				t.Errorf("got %v", err)
+			}
+			continue
+		}
+		if err := sub.(*osDir).sameAsRoot(); err != nil {
+			t.Error(err)
+		}
+		ok(t, sub.Close())
+	}
+	stop.Store(true)
+	ok(t, <-done)
 }
 
 func TestPinnedDirectoryOutlivesItsPath(t *testing.T) {

@@ -5,7 +5,7 @@ package fsguard
 import "io"
 
 // An osFile is one open file description on a plain file.
-type osFile struct{ descriptor }
+type osFile struct{ *descriptor }
 
 // ReadAt is pread, again until p is full or the file ends. io.EOF comes bare, as
 // io.ReaderAt promises.

@@ -39,7 +39,8 @@ func child(t *testing.T, role string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	// The race detector would sleep for a second at each exit.
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

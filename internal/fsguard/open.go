@@ -4,7 +4,6 @@ package fsguard
 
 import (
 	"io/fs"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,46 +20,45 @@ func (d *osDir) Open(name string) (File, error) { return d.open(name, unix.O_RDO
 func (d *osDir) OpenWrite(name string) (File, error) { return d.open(name, unix.O_RDWR) }
 
 func (d *osDir) open(name string, access int) (File, error) {
-	var file *os.File
+	var fd int
 	err := d.at(name, func(dirfd int) (err error) {
-		file, err = openPlain(dirfd, name, access)
+		fd, err = openPlain(dirfd, name, access)
 		return err
 	})
 	if err != nil {
 		return nil, wrap(OpOpen, name, err)
 	}
-	return &osFile{descriptor{file: file, name: name}}, nil
+	return &osFile{newDescriptor(fd, name)}, nil
 }
 
 // openPlain opens the plain file with one link at name. O_NOFOLLOW stops at a
 // symlink, O_NONBLOCK at a FIFO without the other end, O_NOCTTY at a terminal;
 // fstat of the descriptor, not of the name, then decides.
-func openPlain(dirfd int, name string, access int) (*os.File, error) {
+func openPlain(dirfd int, name string, access int) (int, error) {
 	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	for try := 0; ; try++ {
 		fd, err := retryFD(func() (int, error) {
 			return unix.Openat(dirfd, name, access|flags, 0)
 		})
 		if err != nil {
-			return nil, explain(dirfd, name, 0, err)
+			return -1, explain(dirfd, name, 0, err)
 		}
 		info, err := fstat(fd)
 		if err == nil {
 			err = checkPlain(info)
 		}
 		if err == nil {
-			// os.NewFile would hand a non-blocking descriptor to the poller, where
-			// kqueue reports regular files wrongly (go.dev/issue/19093).
+			// In the poller, kqueue reports regular files wrongly (go.dev/issue/19093).
 			err = unix.SetNonblock(fd, false)
 		}
 		if err == nil {
-			return os.NewFile(uintptr(fd), name), nil
+			return fd, nil
 		}
 		unix.Close(fd)
 		if replaced(info) && try < maxReopen {
 			continue // the name now means the file that replaced this one, or nothing
 		}
-		return nil, err
+		return -1, err
 	}
 }
 
@@ -88,6 +86,9 @@ func replaced(info Info) bool { return info.Mode.IsRegular() && info.Links == 0 
 // EMLINK on FreeBSD, EFTYPE on NetBSD and ENOTDIR with O_DIRECTORY; a directory
 // is EISDIR, a socket ENXIO or EOPNOTSUPP (open(2) of each).
 func explain(dirfd int, name string, want fs.FileMode, err error) error {
+	if err == unix.ENOENT {
+		return err
+	}
 	info, lerr := lstatat(dirfd, name)
 	switch {
 	case lerr != nil, info.Mode.Type() == want:

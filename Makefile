@@ -1,0 +1,23 @@
+# Nothing here needs more than Go. `make help` says what there is.
+GO       ?= go
+FUZZTIME ?= 30s
+
+.PHONY: help check test race fuzz demo
+
+help: ## print this help
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+check: ## everything that .ci/run does: formatting, vet, staticcheck, cross builds, demo, fuzz, race, tests
+	.ci/run
+
+test: ## run every test
+	$(GO) test ./...
+
+race: ## run every test under the race detector (needs a C compiler)
+	$(GO) test -race ./...
+
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	.ci/fuzz $(FUZZTIME)
+
+demo: ## two workers, one killed inside a message, one inside a commit; nothing is lost
+	$(GO) run ./cmd/holdfast demo

@@ -1,0 +1,169 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	holdfast "example.com/holdfast/v2"
+)
+
+// lookAfter is how long a look waits for the lock before it shows the last
+// committed state, marked as unsettled.
+const lookAfter = 2 * time.Second
+
+// An app is one run of the command: its streams, its flags and its exit code.
+type app struct {
+	in     io.Reader
+	out    *bufio.Writer // keeps the first error of stdout until the end
+	stderr io.Writer
+	env    func(string) string
+	tty    func(stream any) bool
+	stdout io.Writer // under out; asked only whether it is a terminal
+	engine engine
+
+	dir     string // of the store, absolute
+	dirFlag string
+	json    bool
+	unsafe  bool // --allow-unsafe-root
+	verbose bool
+
+	command string // the command's path, for errors
+	started bool   // the arguments were good: what fails now is no usage error
+	worst   int    // the exit code so far
+}
+
+// Main runs one command and returns its exit code. SIGINT and SIGTERM end it
+// after the commit in flight; a second one ends it at once.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return newApp(stdin, stdout, stderr).run(ctx, args)
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{
+		in: stdin, out: bufio.NewWriter(stdout), stdout: stdout, stderr: stderr,
+		env: os.Getenv, tty: isTerminal, engine: v2Engine(),
+	}
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil {
+		if !a.started { // cobra's own errors come before any command runs
+			before, _, _ := cut(args, "--")
+			a.json = a.json || slices.Contains(before, "--json")
+			if !errors.Is(err, errUsage) {
+				err = usagef("%s", strings.Join(strings.Fields(err.Error()), " "))
+			}
+		}
+		a.command = cmd.CommandPath()
+		a.report(err)
+	}
+	if err := a.out.Flush(); err != nil {
+		a.report(err)
+	}
+	return a.worst
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast",
+		Short: "A durable JSON queue on the local filesystem",
+		Long: `A durable JSON queue on the local filesystem.
+
+Exit codes: 0 done; 1 nothing there; 2 usage, bad ID or payload; 3 the store
+needs the operator; 4 I/O; 5 refused. A call with several operands does all it
+can and exits with the worst, in this order: 3, 4, 2, 5, 1, 0.
+
+IDs and receipts may be shortened to any prefix or suffix that only one has.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.command, a.started = cmd.CommandPath(), true
+			return a.findDir()
+		},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.dirFlag, "dir", "", "the store's directory (default: HOLDFAST_DIR, else the current directory)")
+	flags.BoolVar(&a.json, "json", false, "write one JSON line per result, and errors as JSON lines to stderr")
+	flags.BoolVar(&a.unsafe, "allow-unsafe-root", false, "accept a directory that others own or can write to")
+	root.AddCommand(a.initCmd(), a.enqueueCmd(), a.claimCmd(), a.loadCmd(), a.ackCmd(), a.releaseCmd(),
+		a.failCmd(), a.statusCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
+		a.verifyCmd(), a.recoverCmd(), a.setCmd(), a.demoCmd(), a.demoWorkerCmd(), a.completionCmd(), a.versionCmd())
+	return root
+}
+
+// findDir settles which directory the command is about: --dir, HOLDFAST_DIR, the
+// current one. An absolute path makes the commands that errors name exact.
+func (a *app) findDir() error {
+	dir := a.dirFlag
+	if dir == "" {
+		dir = a.env("HOLDFAST_DIR")
+	}
+	if dir == "" {
+		dir = "."
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	a.dir = abs
+	return nil
+}
+
+func (a *app) options() *holdfast.Options {
+	return &holdfast.Options{AllowUnsafeRoot: a.unsafe}
+}
+
+// withStore runs do on the store, opened for changes.
+func (a *app) withStore(ctx context.Context, do func(s store) error) error {
+	return use(ctx, a.engine.open, a.dir, a.options(), do)
+}
+
+// withLook runs do on the store, opened for looking: nothing is created, and no
+// write permission is needed.
+func (a *app) withLook(ctx context.Context, do func(s store) error) error {
+	o := a.options()
+	o.LookAfter = lookAfter
+	return use(ctx, a.engine.look, a.dir, o, do)
+}
+
+func use(ctx context.Context, open openFunc, dir string, o *holdfast.Options, do func(s store) error) error {
+	s, err := open(ctx, dir, o)
+	if err != nil {
+		return err
+	}
+	if err := do(s); err != nil {
+		s.Close() // the first error says more
+		return err
+	}
+	return s.Close()
+}
+
+func cut(args []string, sep string) (before, after []string, found bool) {
+	if i := slices.Index(args, sep); i >= 0 {
+		return args[:i], args[i+1:], true
+	}
+	return args, nil, false
+}

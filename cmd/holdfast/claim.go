@@ -1,0 +1,108 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/holdfast/queue"
+)
+
+func (a *app) claimCmd() *cobra.Command {
+	var n int
+	var lease, label string
+	var payload bool
+	cmd := &cobra.Command{
+		Use:   "claim QUEUE",
+		Short: "Claim the oldest due messages",
+		Long: `Claim the oldest due messages of a queue and print a receipt for each: settle it
+with ack, release or fail. The claim outlives this command and ends at its
+deadline. Exit code 1: nothing is due. Messages whose payload is damaged are moved
+to failed and reported; the exit code is then 5, and the deliveries that were
+printed are good all the same.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := parseLease(lease)
+			switch {
+			case err != nil:
+				return err
+			case n < 1:
+				return usagef("-n %d: want at least 1", n)
+			case payload && n != 1:
+				return usagef("--payload prints one payload; it goes with -n 1 only")
+			case payload && a.json:
+				return usagef("--payload prints bytes; with --json the payload is in the line")
+			}
+			ctx := cmd.Context()
+			return about(a.withStore(ctx, func(s store) error {
+				o := queue.ClaimOptions{Max: n, Lease: d, Label: label, WithoutHolder: true}
+				claimed, err := s.Claim(ctx, args[0], o)
+				u, err := certain(ctx, s, err)
+				if err != nil {
+					return err
+				}
+				if u != nil {
+					claimed.Deliveries = u.Deliveries
+				}
+				for _, d := range claimed.Deliveries {
+					a.printDelivery(d, payload)
+				}
+				for _, damaged := range claimed.Damaged {
+					a.report(damaged)
+				}
+				if len(claimed.Deliveries)+len(claimed.Damaged) == 0 {
+					return fmt.Errorf("queue %s: %w", args[0], errEmpty)
+				}
+				return nil
+			}), facts{queue: args[0]})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 1, "claim up to this many messages")
+	leaseFlags(cmd, &lease, &label, &payload)
+	return cmd
+}
+
+// leaseFlags are the flags of claim and load.
+func leaseFlags(cmd *cobra.Command, lease, label *string, payload *bool) {
+	cmd.Flags().StringVar(lease, "lease", queue.DefaultLease.String(), "how long the claim holds; none is for ever")
+	cmd.Flags().StringVar(label, "label", "", "who claims, for people who look")
+	cmd.Flags().BoolVar(payload, "payload", false, "print exactly the payload's bytes, and the receipt on stderr")
+}
+
+// deliveryLine is the fixed machine form; the payload follows as its last field.
+type deliveryLine struct {
+	Receipt    string     `json:"receipt"`
+	Queue      string     `json:"queue"`
+	ID         string     `json:"id"`
+	Generation string     `json:"generation"`
+	Attempt    uint64     `json:"attempt"`
+	Fence      uint64     `json:"fence"`
+	Deadline   *time.Time `json:"deadline"`
+}
+
+func (a *app) printDelivery(d queue.Delivery, payload bool) {
+	r := d.Receipt
+	switch {
+	case payload:
+		a.out.Write(d.Payload)
+		a.out.Flush()
+		fmt.Fprintln(a.stderr, r)
+	case a.json:
+		a.printJSONPayload(deliveryLine{r.String(), r.Queue, r.ID, r.Generation, r.Attempt, d.Fence, orNull(d.Deadline)}, d.Payload)
+	default:
+		a.printf("%s %s\n", r.Queue, r.ID)
+		a.row("receipt", "%s", r)
+		if d.Deadline.IsZero() {
+			a.row("lease", "attempt %d, no deadline", r.Attempt)
+		} else {
+			a.row("lease", "attempt %d, until %s", r.Attempt, when(d.Deadline))
+		}
+		if d.LastError != "" {
+			a.row("last error", "%s", d.LastError)
+		}
+		a.printf("  %s\n", printable(string(appendOneLine(nil, d.Payload))))
+	}
+}

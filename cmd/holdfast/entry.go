@@ -1,0 +1,144 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/holdfast/queue"
+)
+
+// pageSize is how many entries one page of a listing asks for.
+const pageSize = 5000
+
+// eachLive goes over all live messages of a queue in order of delivery.
+func eachLive(ctx context.Context, s store, q string, see func(queue.Entry)) error {
+	o := queue.ListOptions{Limit: pageSize}
+	return eachPage(&o, func() (queue.Page, error) { return s.List(ctx, q, o) }, func(p queue.Page) {
+		for _, e := range p.Entries {
+			see(e)
+		}
+	})
+}
+
+// eachPage goes on from page to page; get reads the page that o names.
+func eachPage(o *queue.ListOptions, get func() (queue.Page, error), see func(queue.Page)) error {
+	for {
+		p, err := get()
+		if err != nil {
+			return err
+		}
+		see(p)
+		if p.Next == "" {
+			return nil
+		}
+		o.After = p.Next
+	}
+}
+
+// entryLine is the JSON form of an entry, without its payload.
+type entryLine struct {
+	Queue        string     `json:"queue"`
+	ID           string     `json:"id"`
+	Generation   string     `json:"generation"`
+	State        string     `json:"state"`
+	Seq          uint64     `json:"seq"`
+	EnqueuedAt   *time.Time `json:"enqueued_at"`
+	NotBefore    *time.Time `json:"not_before"`
+	Key          string     `json:"key,omitempty"`
+	Attempts     uint64     `json:"attempts"`
+	Excused      uint64     `json:"excused"`
+	Lapses       uint64     `json:"lapses"`
+	LastError    string     `json:"last_error,omitempty"`
+	PayloadBytes int64      `json:"payload_bytes"`
+	Object       string     `json:"object,omitempty"`
+
+	Receipt  string     `json:"receipt,omitempty"`
+	Deadline *time.Time `json:"deadline"`
+	Overdue  bool       `json:"overdue"`
+	Label    string     `json:"label,omitempty"`
+	Fence    uint64     `json:"fence,omitempty"`
+	Returned string     `json:"returned,omitempty"`
+
+	FailedName string     `json:"failed_name,omitempty"`
+	Namespace  string     `json:"namespace,omitempty"`
+	FailedAt   *time.Time `json:"failed_at,omitempty"`
+
+	Settled bool `json:"settled"`
+}
+
+func lineOf(e queue.Entry, settled bool) entryLine {
+	l := entryLine{
+		Queue: e.Queue, ID: e.ID, Generation: e.Generation, State: string(e.State), Seq: e.Seq,
+		EnqueuedAt: orNull(e.EnqueuedAt), NotBefore: orNull(e.NotBefore), Key: e.Key,
+		Attempts: e.Attempts, Excused: e.Excused, Lapses: e.Lapses, LastError: e.LastError,
+		PayloadBytes: e.PayloadBytes, Object: e.Object,
+		Deadline: orNull(e.Deadline), Overdue: e.Overdue, Label: e.Label, Fence: e.Fence, Returned: e.Returned,
+		FailedName: e.FailedName, Namespace: e.Namespace, FailedAt: orNull(e.FailedAt), Settled: settled,
+	}
+	if e.Receipt.Store != "" {
+		l.Receipt = e.Receipt.String()
+	}
+	return l
+}
+
+// printEntry writes one entry in full: for show and peek, payload included.
+func (a *app) printEntry(e queue.Entry, settled bool) {
+	if a.json {
+		a.printJSONPayload(lineOf(e, settled), e.Payload)
+		return
+	}
+	a.printf("%s %s\n", e.Queue, e.ID)
+	a.row("state", "%s", stateText(e))
+	if e.FailedName != "" {
+		a.row("failed", "as %s at %s", e.FailedName, when(e.FailedAt))
+	}
+	a.row("enqueued", "%s", when(e.EnqueuedAt))
+	a.row("attempts", "%d", e.Attempts)
+	if e.LastError != "" {
+		a.row("last error", "%s", e.LastError)
+	}
+	if e.Receipt.Store != "" {
+		a.row("receipt", "%s", e.Receipt)
+	}
+	if a.verbose {
+		a.row("generation", "%s, place %d", e.Generation, e.Seq)
+		a.row("object", "%s", e.Object)
+		a.row("excused", "%d, lapses %d", e.Excused, e.Lapses)
+		a.row("fence", "%d", e.Fence)
+	}
+	a.row("payload", "%d bytes", e.PayloadBytes)
+	if len(e.Payload) > 0 {
+		a.printf("  %s\n", printable(string(appendOneLine(nil, e.Payload))))
+	}
+}
+
+func (a *app) row(name, format string, args ...any) {
+	a.printf("  %-11s %s\n", name, printable(fmt.Sprintf(format, args...)))
+}
+
+// stateText says in a few words where a message stands and until when.
+func stateText(e queue.Entry) string {
+	var b strings.Builder
+	b.WriteString(string(e.State))
+	switch {
+	case e.State == queue.Processing && e.Deadline.IsZero():
+		b.WriteString(", no deadline")
+	case e.State == queue.Processing && e.Overdue:
+		fmt.Fprintf(&b, ", overdue since %s", when(e.Deadline))
+	case e.State == queue.Processing:
+		fmt.Fprintf(&b, " until %s", when(e.Deadline))
+	case e.State == queue.Scheduled:
+		fmt.Fprintf(&b, " for %s", when(e.NotBefore))
+	}
+	if e.Label != "" {
+		fmt.Fprintf(&b, " (%s)", e.Label)
+	}
+	if e.Returned != "" {
+		fmt.Fprintf(&b, ", returned: %s", e.Returned)
+	}
+	return b.String()
+}

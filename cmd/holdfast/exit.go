@@ -1,0 +1,127 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	holdfast "example.com/holdfast/v2"
+
+	"example.com/holdfast/queue"
+)
+
+// The exit codes.
+const (
+	exitDone     = 0
+	exitNothing  = 1 // nothing there: empty, not found, a wait that timed out
+	exitUsage    = 2 // usage, a bad ID or payload
+	exitOperator = 3 // the store needs the operator
+	exitIO       = 4
+	exitRefused  = 5 // stale, gone, duplicate, leased, full and the like
+)
+
+// severity orders the exit codes from the best to the worst.
+var severity = []int{exitDone, exitNothing, exitRefused, exitUsage, exitIO, exitOperator}
+
+func worse(a, b int) int {
+	if slices.Index(severity, b) > slices.Index(severity, a) {
+		return b
+	}
+	return a
+}
+
+// The command's own errors.
+var (
+	errUsage     = errors.New("usage")
+	errAmbiguous = errors.New("more than one fits")
+	errEmpty     = errors.New("nothing is due")
+	errFaults    = errors.New("the store has faults")
+	errDemo      = errors.New("the demo did not go as it must")
+	errDeclined  = errors.New("not confirmed")
+)
+
+// A kind is how one sentinel is told: the stable code of its JSON form, the exit
+// code, and the next command. In next, {dir}, {queue}, {id}, {receipt}, {name}
+// and {command} stand for what the error is about; where one is unknown, otherwise
+// is the next command.
+type kind struct {
+	err  error
+	code string
+	exit int
+	next string
+}
+
+const otherwise = "holdfast status --dir {dir}"
+
+// kinds lists every sentinel, the particular before the general: the first that
+// an error wraps decides. An error that wraps none is of the kind ioKind.
+var kinds = []kind{
+	{errUsage, "usage", exitUsage, "{command} --help"},
+	{errAmbiguous, "ambiguous", exitUsage, "holdfast ls {queue} --dir {dir}"},
+	{errDemo, "demo", exitOperator, "holdfast demo --keep"},
+	{errFaults, "faults", exitOperator, "holdfast verify --json --dir {dir}"},
+	{errDeclined, "declined", exitRefused, "holdfast ls {queue} --dir {dir}"},
+	{errEmpty, "empty", exitNothing, "holdfast status {queue} --dir {dir}"},
+
+	{queue.ErrUncertain, "uncertain", exitOperator, "holdfast recover --dir {dir}"},
+	{holdfast.ErrUnresolved, "unresolved", exitOperator, otherwise},
+	{holdfast.ErrStaleLock, "stale_lock", exitOperator, "holdfast recover --dir {dir}"},
+	{holdfast.ErrNoStore, "no_store", exitOperator, "holdfast init --dir {dir}"},
+	{holdfast.ErrInterruptedInit, "interrupted_init", exitOperator, "holdfast init --resume --dir {dir}"},
+	{holdfast.ErrUnsafe, "unsafe", exitOperator, "ls -la {dir}"},
+	{holdfast.ErrVersion, "version", exitOperator, "holdfast version"},
+	{holdfast.ErrCorrupt, "corrupt", exitOperator, "holdfast verify --dir {dir}"},
+	{holdfast.ErrReplaced, "replaced", exitOperator, otherwise},
+
+	{holdfast.ErrExists, "exists", exitRefused, otherwise},
+	{holdfast.ErrNotEmpty, "not_empty", exitRefused, "holdfast init --dir {dir}/holdfast"},
+	{holdfast.ErrUnsupported, "unsupported_filesystem", exitRefused, "df {dir}"},
+	{holdfast.ErrReadOnly, "read_only", exitRefused, otherwise},
+
+	{queue.ErrInvalidName, "invalid_name", exitUsage, "{command} --help"},
+	{queue.ErrInvalidPayload, "invalid_payload", exitUsage, "{command} --help"},
+	{queue.ErrInvalidReceipt, "invalid_receipt", exitUsage, otherwise},
+	{queue.ErrTooLarge, "too_large", exitUsage, "{command} --help"},
+	{queue.ErrInvalid, "invalid", exitUsage, "{command} --help"},
+	{queue.ErrDuplicate, "duplicate", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
+	{queue.ErrFull, "full", exitRefused, otherwise},
+
+	{queue.ErrNotFound, "not_found", exitNothing, "holdfast ls {queue} --dir {dir}"},
+	{queue.ErrLeased, "leased", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
+	{queue.ErrDamaged, "damaged", exitRefused, "holdfast failed show {name} --dir {dir}"},
+
+	{queue.ErrStale, "stale", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
+	{queue.ErrGone, "gone", exitRefused, "holdfast status {queue} --dir {dir}"},
+	{queue.ErrLost, "lost", exitRefused, "holdfast status {queue} --dir {dir}"},
+
+	{queue.ErrFailedExists, "failed_exists", exitRefused, "holdfast failed show {name} --dir {dir}"},
+	{queue.ErrNotFailed, "not_failed", exitNothing, "holdfast failed ls --dir {dir}"},
+	{queue.ErrInFlight, "in_flight", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
+
+	{queue.ErrClosed, "closed", exitIO, otherwise},
+	{errors.ErrUnsupported, "unsupported", exitRefused, "holdfast --help"},
+	{context.Canceled, "cancelled", exitIO, otherwise},
+	{context.DeadlineExceeded, "timed_out", exitNothing, otherwise},
+}
+
+var ioKind = kind{nil, "io", exitIO, "holdfast verify --dir {dir}"}
+
+func kindOf(err error) kind {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k
+		}
+	}
+	return ioKind
+}
+
+// A usageError says that the command was called wrongly.
+type usageError string
+
+func (e usageError) Error() string        { return string(e) }
+func (e usageError) Is(target error) bool { return target == errUsage }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,51 @@
+//go:build unix
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"example.com/holdfast/queue"
+)
+
+func (a *app) loadCmd() *cobra.Command {
+	var lease, label string
+	var payload bool
+	cmd := &cobra.Command{
+		Use:   "load QUEUE ID",
+		Short: "Claim one named message",
+		Long: `Claim one named message, whatever its schedule. A lease that has no deadline, or
+is past it, is taken over: its old receipt is then refused.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := parseLease(lease)
+			if err != nil {
+				return err
+			}
+			if payload && a.json {
+				return usagef("--payload prints bytes; with --json the payload is in the line")
+			}
+			if err := queue.CheckQueue(args[0]); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(s store) error {
+				o := queue.LoadOptions{Lease: d, Label: label, WithoutHolder: true}
+				return withID(ctx, s, args[0], args[1], func(id string) error {
+					loaded, err := s.Load(ctx, args[0], id, o)
+					u, err := certain(ctx, s, err)
+					if err != nil {
+						return err
+					}
+					if u != nil && len(u.Deliveries) > 0 {
+						loaded = u.Deliveries[0]
+					}
+					a.printDelivery(loaded, payload)
+					return nil
+				})
+			})
+		},
+	}
+	leaseFlags(cmd, &lease, &label, &payload)
+	return cmd
+}

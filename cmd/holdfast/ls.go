@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"example.com/holdfast/queue"
+)
+
+// pageFlags are the flags of the listings.
+type pageFlags struct {
+	limit int
+	after string
+}
+
+func (f *pageFlags) add(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "show at most this many (default: all)")
+	cmd.Flags().StringVar(&f.after, "after", "", "go on after a listing that was cut by --limit")
+}
+
+func (a *app) lsCmd() *cobra.Command {
+	var f pageFlags
+	cmd := &cobra.Command{
+		Use:   "ls QUEUE",
+		Short: "List the live messages of a queue in order of delivery",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := queue.CheckQueue(args[0]); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			return about(a.withLook(ctx, func(s store) error {
+				return a.listing(f, "holdfast ls "+args[0], liveRow, func(o queue.ListOptions) (queue.Page, error) {
+					return s.List(ctx, args[0], o)
+				})
+			}), facts{queue: args[0]})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+const liveHead = "ID\tSTATE\tATTEMPTS\tBYTES\tENQUEUED"
+
+func liveRow(e *queue.Entry) string {
+	if e == nil {
+		return liveHead
+	}
+	return fmt.Sprintf("%s\t%s\t%d\t%d\t%s", e.ID, printable(stateText(*e)), e.Attempts, e.PayloadBytes, when(e.EnqueuedAt))
+}
+
+// listing prints a listing page by page: all of it, or up to --limit, and then how
+// to go on. Row gives the row of an entry, and the heading for none.
+func (a *app) listing(f pageFlags, again string, row func(*queue.Entry) string, get func(queue.ListOptions) (queue.Page, error)) error {
+	if f.limit < 0 {
+		return usagef("--limit %d: want 0 for all, or more", f.limit)
+	}
+	left, marked, shown := f.limit, false, 0
+	o := queue.ListOptions{After: f.after}
+	for {
+		o.Limit = pageSize
+		if f.limit > 0 {
+			o.Limit = min(left, pageSize)
+		}
+		p, err := get(o)
+		if err != nil {
+			return err
+		}
+		if !p.Settled && !marked {
+			marked = true
+			a.markUnsettled(false, nil)
+			if len(p.Entries) == 0 && a.json {
+				a.note("unsettled", "the last committed state, not taken under the lock")
+			}
+		}
+		a.printPage(p, row, shown == 0)
+		shown, left, o.After = shown+len(p.Entries), left-len(p.Entries), p.Next
+		if p.Next == "" {
+			return nil
+		}
+		if f.limit > 0 && left <= 0 {
+			a.note("more", "there are more; run: %s --limit %d --after %s --dir %s", again, f.limit, shellWord(p.Next), shellWord(a.dir))
+			return nil
+		}
+	}
+}
+
+func (a *app) printPage(p queue.Page, row func(*queue.Entry) string, first bool) {
+	if a.json {
+		for _, e := range p.Entries {
+			a.printJSON(lineOf(e, p.Settled))
+		}
+		return
+	}
+	if len(p.Entries) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	if first {
+		fmt.Fprintln(t, row(nil))
+	}
+	for i := range p.Entries {
+		fmt.Fprintln(t, row(&p.Entries[i]))
+	}
+	t.Flush()
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"example.com/holdfast/queue"
+)
+
+func (a *app) releaseCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release RECEIPT...",
+		Short: "Return messages unworked; this does not count as a failure",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.settleEach(cmd, args, "released", func(ctx context.Context, s store, r queue.Receipt) error {
+				return s.Release(ctx, r, queue.ReleaseOptions{})
+			})
+		},
+	}
+}

@@ -1,0 +1,164 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/holdfast/queue"
+)
+
+// facts are what an error is about. They fill in the next command, and stand
+// beside the error in its JSON form.
+type facts struct {
+	queue, id, receipt string
+	name               string // of a failed message
+	line               int    // of an NDJSON stream, from 1
+	accepted           *int64 // messages of a stream that were accepted before it
+	run                string // the next command, where the kind of error does not know it
+}
+
+// A factError is an error with its facts.
+type factError struct {
+	err   error
+	facts facts
+}
+
+func (e *factError) Error() string { return e.err.Error() }
+func (e *factError) Unwrap() error { return e.err }
+
+// about joins facts to an error. A nil error stays nil.
+func about(err error, f facts) error {
+	if err == nil {
+		return nil
+	}
+	return &factError{err, f}
+}
+
+// factsOf collects what is known along the chain; what is nearer to the cause
+// was said first and stays.
+func factsOf(err error) facts {
+	var f facts
+	var fe *factError
+	if errors.As(err, &fe) {
+		f = fe.facts
+		inner := factsOf(fe.err)
+		f.queue, f.id = pick(inner.queue, f.queue), pick(inner.id, f.id)
+		f.receipt, f.name = pick(inner.receipt, f.receipt), pick(inner.name, f.name)
+		if inner.line != 0 {
+			f.line = inner.line
+		}
+		if inner.accepted != nil {
+			f.accepted = inner.accepted
+		}
+	}
+	var lost *queue.LostError
+	if errors.As(err, &lost) {
+		f.queue, f.id = lost.Queue, lost.ID
+	}
+	var damaged *queue.DamagedError
+	if errors.As(err, &damaged) {
+		f.queue, f.id, f.name = damaged.Queue, damaged.ID, damaged.FailedName
+	}
+	return f
+}
+
+func pick(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// errorLine is the JSON form of an error. Code is stable, Error is for people.
+type errorLine struct {
+	Error    string `json:"error"`
+	Code     string `json:"code"`
+	Exit     int    `json:"exit"`
+	Queue    string `json:"queue,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Receipt  string `json:"receipt,omitempty"`
+	Name     string `json:"failed_name,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Accepted *int64 `json:"accepted,omitempty"`
+	Run      string `json:"run"`
+}
+
+// report tells one error on stderr and counts it into the exit code. What was
+// written to stdout before stands before it.
+func (a *app) report(err error) {
+	k, f := kindOf(err), factsOf(err)
+	a.worst = worse(a.worst, k.exit)
+	a.out.Flush() // its error is sticky and comes out at the end
+	run := a.next(k, f)
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	if a.json {
+		a.errJSON(errorLine{text, k.code, k.exit, f.queue, f.id, f.receipt, f.name, f.line, f.accepted, run})
+		return
+	}
+	where := ""
+	if k.exit != exitUsage && a.dir != "" && !strings.Contains(text, a.dir) {
+		where = a.dir + ": "
+	}
+	if f.line != 0 {
+		where += fmt.Sprintf("line %d: ", f.line)
+	}
+	fmt.Fprintf(a.stderr, "holdfast: %s%s; run: %s\n", where, printable(text), run)
+}
+
+// note tells people something that is no error.
+func (a *app) note(code, format string, args ...any) {
+	a.out.Flush()
+	text := fmt.Sprintf(format, args...)
+	if a.json {
+		a.errJSON(struct {
+			Note string `json:"note"`
+			Code string `json:"code"`
+		}{text, code})
+		return
+	}
+	fmt.Fprintf(a.stderr, "holdfast: %s\n", printable(text))
+}
+
+func (a *app) errJSON(v any) {
+	enc := json.NewEncoder(a.stderr)
+	enc.SetEscapeHTML(false)
+	enc.Encode(v)
+}
+
+// next spells the next command. A fact that is missing makes it the general one.
+func (a *app) next(k kind, f facts) string {
+	dir := a.dir
+	if dir == "" {
+		dir = "."
+	}
+	known := []struct{ mark, value string }{
+		{"{dir}", shellWord(dir)},
+		{"{queue}", shellWord(f.queue)}, {"{id}", shellWord(f.id)}, {"{receipt}", shellWord(f.receipt)},
+		{"{name}", shellWord(f.name)}, {"{command}", pick(a.command, "holdfast")},
+	}
+	run := pick(f.run, k.next)
+	for _, fact := range known {
+		if fact.value == "" && strings.Contains(run, fact.mark) {
+			run = otherwise
+		}
+	}
+	for _, fact := range known {
+		run = strings.ReplaceAll(run, fact.mark, fact.value)
+	}
+	return run
+}
+
+// shellWord quotes s where a shell would not take it as one plain word.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-~:+,=@%", r)
+	}
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	holdfast "example.com/holdfast/v2"
+
+	"example.com/holdfast/queue"
+)
+
+func (a *app) statusCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [QUEUE...]",
+		Short: "Show where the queues stand, in one snapshot",
+		Long: `Show the gauges of the queues named, or of all, in one snapshot. Complete means
+that nothing is pending and nothing processing; it says nothing about success. A
+look that could not be taken under the store's lock, or that found a dead owner's
+unfinished work, is marked as unsettled and is never complete.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, q := range args {
+				if err := queue.CheckQueue(q); err != nil {
+					return err
+				}
+			}
+			return a.withLook(cmd.Context(), func(s store) error {
+				st, err := s.Status(cmd.Context(), queue.StatusOptions{Queues: args, Orphans: true})
+				if err != nil {
+					return err
+				}
+				a.printStatus(st)
+				return nil
+			})
+		},
+	}
+}
+
+// statusLine and queueLine are the fixed machine form.
+type statusLine struct {
+	Revision uint64               `json:"revision"` // a number, as in enqueue
+	Settled  bool                 `json:"settled"`
+	Queues   map[string]queueLine `json:"queues"`
+	Orphans  int64                `json:"orphans"` // -1: could not be counted
+	Owner    *queue.Owner         `json:"owner"`
+}
+
+type queueLine struct {
+	Pending    uint64         `json:"pending"`
+	Processing uint64         `json:"processing"`
+	Unacked    uint64         `json:"unacked"`
+	Complete   bool           `json:"complete"`
+	Ready      uint64         `json:"ready"`
+	Scheduled  uint64         `json:"scheduled"`
+	Blocked    uint64         `json:"blocked"`
+	Overdue    uint64         `json:"overdue"`
+	Failed     uint64         `json:"failed"`
+	Counters   queue.Counters `json:"counters"`
+}
+
+func (a *app) printStatus(st queue.Status) {
+	if a.json {
+		l := statusLine{st.Revision, st.Settled, map[string]queueLine{}, st.Orphans, st.Owner}
+		for name, q := range st.Queues {
+			l.Queues[name] = queueLine{
+				q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
+				q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Counters,
+			}
+		}
+		a.printJSON(l)
+		return
+	}
+	a.markUnsettled(st.Settled, st.Owner)
+	if len(st.Queues) == 0 {
+		a.printf("no queues\n")
+	} else {
+		t := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "QUEUE\tPENDING\tREADY\tSCHEDULED\tBLOCKED\tPROCESSING\tOVERDUE\tFAILED\tCOMPLETE")
+		for _, name := range slices.Sorted(maps.Keys(st.Queues)) {
+			q := st.Queues[name]
+			complete := "no"
+			switch {
+			case st.Settled && q.Complete():
+				complete = "yes"
+			case !st.Settled:
+				complete = "unsettled"
+			}
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, q.Pending, q.Ready, q.Scheduled,
+				q.Blocked, q.Processing, q.Overdue, q.Failed, complete)
+		}
+		t.Flush()
+	}
+	if st.Orphans > 0 {
+		a.printf("%s that nothing refers to (%d bytes)\n", plural(st.Orphans, "object"), st.OrphanBytes)
+	}
+}
+
+// markUnsettled says first what keeps a look from being the last word.
+func (a *app) markUnsettled(settled bool, owner *queue.Owner) {
+	switch {
+	case settled || a.json: // in JSON every line carries it
+	case owner != nil:
+		a.printf("UNSETTLED: %s; run: holdfast recover --dir %s\n", printable(unfinished(*owner)), shellWord(a.dir))
+	default:
+		a.printf("UNSETTLED: the last committed state, not taken under the lock; run: holdfast status --dir %s\n", shellWord(a.dir))
+	}
+}
+
+// unfinished says what a record in the lock means. A look that did not get the lock
+// cannot tell a dead owner from one at work; recover can: it waits for the lock.
+func unfinished(o queue.Owner) string {
+	if o.Token == "" || o.Uncertain {
+		return (&holdfast.StaleLockError{Owner: o}).Error()
+	}
+	return fmt.Sprintf("what the lock's owner (pid %d on %s, since %s) began is not finished; if that process is dead",
+		o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
+}

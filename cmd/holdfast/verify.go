@@ -1,0 +1,69 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	holdfast "example.com/holdfast/v2"
+)
+
+func (a *app) verifyCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check the whole store, every payload included; changes nothing",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := a.options()
+			o.LookAfter = lookAfter
+			var v holdfast.VerifyOptions
+			if !a.json && a.tty(a.stderr) {
+				v.Progress = func(done, total int64) {
+					fmt.Fprintf(a.stderr, "\r%d of %d MiB\x1b[K", done>>20, total>>20)
+				}
+			}
+			r, err := a.engine.verify(cmd.Context(), a.dir, o, v)
+			if v.Progress != nil {
+				fmt.Fprint(a.stderr, "\r\x1b[K")
+			}
+			if err != nil {
+				return err
+			}
+			a.printReport(r)
+			if !r.OK || len(r.Faults) > 0 {
+				return fmt.Errorf("%s: %w", plural(int64(len(r.Faults)), "fault"), errFaults)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) printReport(r holdfast.Report) {
+	if a.json {
+		if r.Faults == nil {
+			r.Faults = []holdfast.Fault{}
+		}
+		a.printJSON(r)
+		return
+	}
+	if r.OK || r.Owner != nil { // of a store that cannot be read nobody asks whether it is settled
+		a.markUnsettled(r.Settled, r.Owner)
+	}
+	for _, f := range r.Faults {
+		a.printf("fault %s: %s", f.Code, f.File)
+		if f.Queue != "" {
+			a.printf(" (%s %s)", f.Queue, f.ID)
+		}
+		a.printf(": %s\n", printable(f.Reason))
+	}
+	if r.OK {
+		a.printf("ok: ")
+	}
+	a.printf("%s, %d failed, in %s of %d bytes; revision %d\n", plural(r.Messages, "message"), r.Failed,
+		plural(r.Objects, "object"), r.PayloadBytes, r.Revision)
+	if r.Orphans > 0 || r.Temps > 0 {
+		a.printf("%s that nothing refers to (%d bytes), %s\n", plural(r.Orphans, "object"), r.OrphanBytes, plural(r.Temps, "leftover temp"))
+	}
+}

@@ -1,0 +1,54 @@
+//go:build unix
+
+package crashtest
+
+import (
+	"math"
+
+	"example.com/holdfast/internal/fsguard"
+)
+
+// SetSpace sets what Space answers. Free bounds what can still be written from
+// now on; zero leaves the room as it is.
+func (d *Disk) SetSpace(s fsguard.Space) {
+	d.mu.Lock()
+	d.conf.space = s
+	d.mu.Unlock()
+	if s.Free > 0 {
+		d.SetFree(s.Free)
+	}
+}
+
+// SetFree leaves room for that many bytes more. What does not fit is ENOSPC, and
+// with no byte free so are Create and Mkdir. A file's bytes come back when no
+// name and no descriptor holds it.
+func (d *Disk) SetFree(bytes uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conf.capacity = d.used + min(bytes, math.MaxInt64-d.used)
+}
+
+// SetReadOnly makes every change EROFS, opening for writing included. Locks and
+// syncs go on working, as on a read-only mount.
+func (d *Disk) SetReadOnly(on bool) { d.set(func(c *conf) { c.readOnly = on }) }
+
+// SetLockError makes Lock and TryLock answer err, such as ENOSYS or ENOLCK; nil
+// makes them work again.
+func (d *Disk) SetLockError(err error) { d.set(func(c *conf) { c.lockErr = err }) }
+
+// SetSyncDirError makes every directory sync answer err, such as EINVAL, and do
+// nothing.
+func (d *Disk) SetSyncDirError(err error) { d.set(func(c *conf) { c.dirErr = err }) }
+
+// SetSizeLies makes Info.Size of every file 0, as some filesystems do.
+func (d *Disk) SetSizeLies(on bool) { d.set(func(c *conf) { c.sizeLies = on }) }
+
+// SetForgiving makes a later sync cover again what a failed one did not make
+// durable. The default is the harsher truth: it does not.
+func (d *Disk) SetForgiving(on bool) { d.set(func(c *conf) { c.forgiving = on }) }
+
+func (d *Disk) set(change func(*conf)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(&d.conf)
+}

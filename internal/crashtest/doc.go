@@ -1,0 +1,63 @@
+//go:build unix
+
+// Package crashtest proves what a protocol on the filesystem promises after a
+// crash. Only tests import it.
+//
+// It has three tools, each behind or over the interfaces of package fsguard:
+//
+//   - [Disk] is a filesystem in memory that knows what is durable. [Disk.Process]
+//     gives a process on it; [Process.Kill] is SIGKILL; [Disk.Images] gives every
+//     disk that may be found after a power loss.
+//   - [Wrap] numbers the operations of any fsguard.FS and fails one, or lets the
+//     process die before or after one.
+//   - [Explore], [ExploreErrors] run a [Scenario] once for every operation in it,
+//     with the crash or the error there, and let the scenario check each outcome.
+//
+// # The fault model
+//
+// SIGKILL loses the descriptors and the flocks of one process, nothing else: what
+// it wrote stays visible to the others, and may still be lost by a later power
+// loss. An operation happens wholly or not at all, except WriteFile, which is
+// create, write, sync, rename and may be cut between any two.
+//
+// Power loss takes every process and leaves of the disk:
+//
+//   - Names. Each operation on a name (create, mkdir, rename, remove, removedir)
+//     is durable once its directory is synced after it. Until then it survives or
+//     not, whatever becomes of the others: later ones may survive without earlier
+//     ones, and names without content. A rename is one operation: the old name
+//     goes, the new one changes, both or neither.
+//   - Content. A write or allocation is durable once a descriptor of that file is
+//     synced after it. Until then the file may hold what it held when last synced
+//     (nothing, if never), the new content, the first bytes of what was written
+//     since (head), all but the first bytes (tail: later pages written, earlier
+//     not), or the new length with zeros where it grew. Head and tail of an
+//     overwrite in place are mixtures of old and new.
+//   - Directories. The names in a directory and the name of the directory are
+//     independent: a directory made and never synced may come back empty. Syncing
+//     a directory does not make its own name durable; nor does syncing a file.
+//   - A failed sync makes nothing durable, and later syncs, even on other
+//     descriptors, answer nil without making durable what it had covered: the
+//     kernel has marked those pages clean. Only what is written or renamed after
+//     it is covered by the next sync. [Disk.SetForgiving] turns this off.
+//
+// Surviving name operations are applied in the order in which they were made, over
+// the names that were durable, each as plain assignments: create makes its name
+// mean the new inode, remove makes it mean nothing, rename does both. So a rename
+// that survives the loss of the create before it still makes the new name mean
+// that inode. One rule is added: an inode that a surviving rename moved has no
+// name left that an earlier, partly lost chain of renames gave it.
+//
+// What never happens: synced content or names are lost or changed; one file's
+// bytes appear in another; bytes that nobody wrote appear, other than zeros where
+// a file grew; a rename is half done; an inode stands under two names unless a
+// test planted a hard link; a mode or owner differs from what it was.
+//
+// Inode numbers are reused as soon as no name and no descriptor holds the inode,
+// lowest first. An image never has two inodes of one number: the older gets
+// another.
+//
+// Permission bits are enforced for the owner, root or not. flock is per open
+// description and as on Linux: a conversion gives up the old lock first, so a
+// TryLock that cannot convert has lost it.
+package crashtest

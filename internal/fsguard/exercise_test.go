@@ -1,0 +1,145 @@
+//go:build unix
+
+package fsguard
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func TestExercise(t *testing.T) {
+	ok(t, exercise(t.TempDir()))
+	ok(t, exercise(t.TempDir())) // it leaves nothing that another run would trip over
+}
+
+// exercise calls every method of OS() in a directory and checks the least that
+// each must do. Other processes run it under filters.
+func exercise(path string) (err error) {
+	fsys := OS()
+	d, err := fsys.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	f, err := d.Create("a")
+	if err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		step func() error
+	}{
+		{"stat", func() error { _, err := fsys.Stat(path); return err }},
+		{"dir name", func() error { return equal(d.Name(), path) }},
+		{"dir info", func() error { _, err := d.Info(); return err }},
+		{"space", func() error { _, err := d.Space(); return err }},
+		{"dir lock", func() error { return d.Lock(Exclusive) }},
+		{"dir try", func() error { return held(d.TryLock(Shared)) }},
+		{"dir unlock", func() error { return d.Unlock() }},
+		{"file name", func() error { return equal(f.Name(), "a") }},
+		{"file info", func() error { _, err := f.Info(); return err }},
+		{"file lock", func() error { return f.Lock(Shared) }},
+		{"file try", func() error { return held(f.TryLock(Exclusive)) }},
+		{"file unlock", func() error { return f.Unlock() }},
+		{"write", func() error { _, err := f.WriteAt([]byte("abc"), 0); return err }},
+		{"allocate", func() error { return f.Allocate(100_000) }},
+		{"read", func() error {
+			p := make([]byte, 3)
+			_, err := f.ReadAt(p, 0)
+			return errors.Join(err, equal(string(p), "abc"))
+		}},
+		{"sync", func() error { return f.Sync() }},
+		{"syncdir", func() error { return d.Sync() }},
+		{"syncall", func() error { return fsys.SyncAll(f, d, f) }},
+		{"close file", func() error { return f.Close() }},
+		{"open", func() (err error) { f, err = d.Open("a"); return err }},
+		{"close again", func() error { return f.Close() }},
+		{"openwrite", func() (err error) { f, err = d.OpenWrite("a"); return err }},
+		{"writefile", func() error { return d.WriteFile("b", []byte("xyz")) }},
+		{"rename", func() error { return d.Rename("b", "a") }},
+		{"mkdir", func() error { return d.Mkdir("sub") }},
+		{"opendir", func() error { return closed(d.OpenDir("sub")) }},
+		{"opendir .", func() error { return closed(d.OpenDir(".")) }},
+		{"opendir of a file", func() error { _, err := d.OpenDir("a"); return is(err, ErrNotPlain) }},
+		{"open of a directory", func() error { _, err := d.OpenWrite("sub"); return is(err, ErrNotPlain) }},
+		{"open of nothing", func() error { _, err := d.Open("c"); return is(err, fs.ErrNotExist) }},
+		{"readdir", func() error {
+			names, err := d.ReadDir()
+			return errors.Join(err, equal(fmt.Sprint(names), "[a sub]"))
+		}},
+		{"remove", func() error { return d.Remove("a") }},
+		{"removedir", func() error { return d.RemoveDir("sub") }},
+		{"lstat", func() error { _, err := d.Lstat("a"); return is(err, fs.ErrNotExist) }},
+		{"close file at the end", func() error { return f.Close() }},
+		{"close", func() error { return d.Close() }},
+	}
+	for _, s := range steps {
+		if err := s.step(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func equal(got, want string) error {
+	if got != want {
+		return fmt.Errorf("got %q, want %q", got, want)
+	}
+	return nil
+}
+
+func held(got bool, err error) error {
+	if err == nil && !got {
+		return errors.New("the lock was not given")
+	}
+	return err
+}
+
+func closed(d Dir, err error) error {
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+func is(err, want error) error {
+	if !errors.Is(err, want) {
+		return fmt.Errorf("got %v, want %v", err, want)
+	}
+	return nil
+}
+
+// exercise forgets no method: its source calls each one of the interfaces.
+func TestExerciseIsComplete(t *testing.T) {
+	file := must(parser.ParseFile(token.NewFileSet(), "exercise_test.go", nil, 0))(t)
+	called := map[string][]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if fn, isFunc := n.(*ast.FuncDecl); isFunc {
+			return fn.Name.Name == "exercise"
+		}
+		if sel, isSel := n.(*ast.SelectorExpr); isSel {
+			if x, isIdent := sel.X.(*ast.Ident); isIdent {
+				called[x.Name] = append(called[x.Name], sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	for variable, typ := range map[string]reflect.Type{
+		"fsys": reflect.TypeFor[FS](), "d": reflect.TypeFor[Dir](), "f": reflect.TypeFor[File](),
+	} {
+		if typ.NumMethod() == 0 {
+			t.Errorf("%v has no methods", typ)
+		}
+		for method := range typ.Methods() {
+			if !slices.Contains(called[variable], method.Name) {
+				t.Errorf("exercise does not call %s.%s", variable, method.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,353 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/holdfast/internal/crashtest"
+	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
+)
+
+// The crash tests compare what a new process finds with what the dead one had been
+// promised. A scenario is a list of steps. One undisturbed run tells what the store
+// looks like after each step; after a crash it must look as after the last step that
+// was acknowledged, or as after the one that was under way: wholly there or wholly
+// absent, nothing between, nothing else.
+
+const crashDir = "/data/store"
+
+// fixedClock stands still.
+type fixedClock struct{ at instant }
+
+func (c fixedClock) Now() instant { return c.at }
+
+var crashClock = fixedClock{instant{Wall: time.UnixMilli(1_764_500_000_000), BootID: "11111111-2222-3333-4444-555555555555", Boot: time.Hour}}
+
+var processes atomic.Uint64
+
+// crashOptions gives a new process: its tokens are its own.
+func crashOptions(fs fsguard.FS) *Options {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], processes.Add(1))
+	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed)}
+}
+
+// A crashStep is one call. It keeps receipts of its own in r.
+type crashStep func(ctx context.Context, s *Store, r receipts) error
+
+type receipts map[string]queue.Receipt
+
+type crashScenario struct {
+	name  string
+	setup func(t testing.TB, d *crashtest.Disk, s *Store)
+	steps []crashStep
+	leave bool // an uncertain commit is left to the next process
+}
+
+// run takes the steps one by one. A step that failed without a doubt is tried once
+// more: nothing had happened, and the next try works.
+func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
+	ctx := context.Background()
+	s, err := Open(ctx, crashDir, crashOptions(fs))
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	r := receipts{}
+	if !r.load(s) {
+		return
+	}
+	for i, step := range c.steps {
+		key := stepKey(i)
+		done := false
+		for try := 0; try < 2 && !done; try++ {
+			j.Begin(key, nil)
+			err := step(ctx, s, r)
+			var u *queue.UncertainError
+			switch {
+			case err == nil:
+				j.Ack(key, nil)
+				done = true
+			case errors.As(err, &u):
+				j.Fail(key, err)
+				if c.leave {
+					return
+				}
+				committed, err := s.Resolve(ctx, u)
+				if err != nil {
+					return
+				}
+				if committed {
+					j.Ack(key, nil)
+					r.load(s)
+					done = true
+				}
+			default:
+				j.Fail(key, err)
+			}
+		}
+		if !done {
+			return
+		}
+	}
+}
+
+func stepKey(i int) string { return fmt.Sprintf("step %d", i) }
+
+// load collects the receipts of what is leased.
+func (r receipts) load(s *Store) bool {
+	page, err := s.List(context.Background(), "mail", queue.ListOptions{})
+	for _, e := range page.Entries {
+		if e.State == queue.Processing {
+			r[e.ID] = e.Receipt
+		}
+	}
+	return err == nil
+}
+
+// allowed says what the journal lets a new process find: the looks after so many
+// steps.
+func allowed(j *crashtest.Journal, steps int) []int {
+	for i := range steps {
+		e, ok := j.Last(stepKey(i))
+		switch {
+		case !ok:
+			return []int{i}
+		case e.State == crashtest.Acked:
+			continue
+		case e.State == crashtest.Failed && !errors.Is(e.Value.(error), queue.ErrUncertain):
+			return []int{i} // an error without a doubt: nothing happened
+		}
+		return []int{i, i + 1}
+	}
+	return []int{steps}
+}
+
+// looks runs the scenario undisturbed and gives what the store looks like after
+// each number of steps.
+func (c crashScenario) looks(t *testing.T) []string {
+	d := crashtest.NewDisk()
+	c.make(t, d)
+	s, err := Open(t.Context(), crashDir, crashOptions(d.Process()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := receipts{}
+	r.load(s)
+	out := []string{mustLook(t, s)}
+	for i, step := range c.steps {
+		if err := step(t.Context(), s, r); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		out = append(out, mustLook(t, s))
+	}
+	for i := 1; i < len(out); i++ {
+		if out[i] == out[i-1] {
+			t.Fatalf("step %d cannot be told from the one before:\n%s", i-1, out[i])
+		}
+	}
+	return out
+}
+
+// make creates the store of the scenario.
+func (c crashScenario) make(t testing.TB, d *crashtest.Disk) {
+	d.MkdirAll("/data")
+	p := d.Process()
+	s, err := Create(context.Background(), crashDir, crashOptions(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.setup != nil {
+		c.setup(t, d, s)
+	}
+	s.Close()
+	p.Kill()
+}
+
+// scenario is c for the explorer.
+func (c crashScenario) scenario(t *testing.T) crashtest.Scenario {
+	looks := c.looks(t)
+	return crashtest.Scenario{
+		Name:  c.name,
+		Setup: c.make,
+		Run:   c.run,
+		Check: func(t testing.TB, fs fsguard.FS, j *crashtest.Journal) error {
+			return checkCrash(fs, j, looks)
+		},
+	}
+}
+
+// checkCrash is the new process: it opens, recovers, compares, and works on.
+func checkCrash(fs fsguard.FS, j *crashtest.Journal, looks []string) error {
+	ctx := context.Background()
+	s, err := Open(ctx, crashDir, crashOptions(fs))
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	defer s.Close()
+	status, err := s.Status(ctx, queue.StatusOptions{})
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	if !status.Settled {
+		if status.Complete() {
+			return errors.New("an unsettled status says complete")
+		}
+		if _, err := s.Clear(ctx, "nothing", queue.ClearOptions{}); !errors.Is(err, ErrStaleLock) {
+			return fmt.Errorf("a call under a dead owner's record: %v, want ErrStaleLock", err)
+		}
+		if _, err := s.Recover(ctx); err != nil {
+			return fmt.Errorf("recover: %w", err)
+		}
+	}
+	report, err := s.Verify(ctx, VerifyOptions{})
+	if err != nil || !report.Settled || !report.OK {
+		return fmt.Errorf("verify: %+v, %v", report, err)
+	}
+	got, err := look(s)
+	if err != nil {
+		return fmt.Errorf("look: %w", err)
+	}
+	want := allowed(j, len(looks)-1)
+	at := slices.IndexFunc(want, func(i int) bool { return looks[i] == got })
+	if at < 0 {
+		var b strings.Builder
+		for _, i := range want {
+			fmt.Fprintf(&b, "after %d steps:\n%s", i, looks[i])
+		}
+		return fmt.Errorf("found\n%swant one of\n%s", got, b.String())
+	}
+	if e, ok := j.Last("found", crashtest.Acked); ok && e.Value != got {
+		return fmt.Errorf("found\n%sbut the process before, which had recovered, had found\n%s", got, e.Value)
+	}
+	j.Ack("found", got)
+	if err := checkResolve(s, j, want[at]); err != nil {
+		return err
+	}
+	return workOn(s, j)
+}
+
+// checkResolve asks about the uncertain commit, if there was one: the answer must
+// agree with what is there, or be that nobody can tell any more.
+func checkResolve(s *Store, j *crashtest.Journal, found int) error {
+	for _, key := range j.Keys() {
+		e, ok := j.Last(key)
+		if !ok || e.State != crashtest.Failed {
+			continue
+		}
+		var u *queue.UncertainError
+		if !errors.As(e.Value.(error), &u) {
+			continue
+		}
+		committed, err := s.Resolve(context.Background(), u)
+		if errors.Is(err, ErrUnresolved) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("resolve: %w", err)
+		}
+		if is := key == stepKey(found-1); is != committed {
+			return fmt.Errorf("resolve of %s says %v, but %d steps are there", key, committed, found)
+		}
+	}
+	return nil
+}
+
+// workOn proves that the store goes on, and that this is durable too: what one
+// process enqueued, the next must find.
+func workOn(s *Store, j *crashtest.Journal) error {
+	ctx := context.Background()
+	_, err := s.Show(ctx, "probe", "p")
+	if _, acked := j.Last("probe", crashtest.Acked); acked && err != nil {
+		return fmt.Errorf("what was enqueued after the recovery: %w", err)
+	}
+	_, err = s.Enqueue(ctx, "probe", queue.Message{ID: "p", Payload: []byte(`"probe"`), IfExists: queue.Keep})
+	if err != nil {
+		return fmt.Errorf("enqueue after the recovery: %w", err)
+	}
+	j.Ack("probe", nil)
+	return nil
+}
+
+func mustLook(t testing.TB, s *Store) string {
+	got, err := look(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// look tells everything about a store but what is random: tokens and revisions.
+// Queue "probe" is the harness's own.
+func look(s *Store) (string, error) {
+	ctx := context.Background()
+	var b strings.Builder
+	status, err := s.Status(ctx, queue.StatusOptions{})
+	if err != nil {
+		return "", err
+	}
+	settings, err := s.Settings(ctx)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, "settings %+v\n", settings)
+	var names []string
+	for name := range status.Queues {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if name == "probe" {
+			continue
+		}
+		fmt.Fprintf(&b, "queue %s %+v\n", name, status.Queues[name])
+		page, err := s.List(ctx, name, queue.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.Entries {
+			shown, err := s.Show(ctx, name, e.ID)
+			if err != nil {
+				return "", err
+			}
+			for _, x := range shown {
+				if x.Seq == e.Seq {
+					fmt.Fprintf(&b, "  %s\n", describe(x))
+				}
+			}
+		}
+	}
+	failed, err := s.ListFailed(ctx, queue.FailedOptions{}, queue.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, e := range failed.Entries {
+		x, err := s.ShowFailed(ctx, e.FailedName, queue.FailedOptions{})
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "failed %s from %s: %s\n", x.FailedName, x.Queue, describe(x))
+	}
+	return b.String(), nil
+}
+
+func describe(e queue.Entry) string {
+	payload := string(e.Payload)
+	if len(payload) > 40 {
+		payload = fmt.Sprintf("%s… (%d bytes, %08x)", payload[:20], len(payload), checksum(e.Payload))
+	}
+	return fmt.Sprintf("%s %s %s seq=%d attempts=%d excused=%d lapses=%d back=%q deadline=%d label=%q fence=%d error=%q %s",
+		e.ID, e.State, e.NotBefore.UTC(), e.Seq, e.Attempts, e.Excused, e.Lapses, e.Returned, e.Deadline.UnixMilli(), e.Label, e.Fence, e.LastError, payload)
+}

@@ -1,0 +1,244 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/crashtest"
+	"example.com/holdfast/internal/fsguard"
+)
+
+// A test that needs a process of its own starts this binary again: roleEnv names
+// the part that it plays, the arguments after it are handed on.
+const roleEnv = "HOLDFAST_STORE_ROLE"
+
+// roles are the parts. Each file adds its own in an init.
+var roles = map[string]func(args []string) error{}
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(roleEnv)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	role, ok := roles[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "no role %q\n", name)
+		os.Exit(2)
+	}
+	if err := role(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "role %s: %v\n", name, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// child prepares this binary in a role. It is killed when the test ends.
+func child(t testing.TB, role string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, args...)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// A process is a child that was started: what it prints is read line by line, and
+// it is told to go on by lines, or by the end, of its input.
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// start starts a role.
+func start(t testing.TB, role string, args ...string) *process {
+	t.Helper()
+	cmd := child(t, role, args...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	return &process{cmd, in, lines}
+}
+
+// line gives the next line that the child prints, or ends the test.
+func (p *process) line(t testing.TB) string {
+	t.Helper()
+	if !p.out.Scan() {
+		t.Fatalf("the child printed no further line: %v, %v", p.out.Err(), p.cmd.Wait())
+	}
+	return p.out.Text()
+}
+
+// rest gives what the child still prints, and how it ended.
+func (p *process) rest() (lines []string, err error) {
+	for p.out.Scan() {
+		lines = append(lines, p.out.Text())
+	}
+	return lines, errors.Join(p.out.Err(), p.cmd.Wait())
+}
+
+// killedBy is the signal that ended a process, or 0.
+func killedBy(err error) syscall.Signal {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return status.Signal()
+		}
+	}
+	return 0
+}
+
+// skip leaves out a test for want of something in the environment, or fails it
+// where nothing may be left out.
+func skip(t *testing.T, reason string) {
+	t.Helper()
+	if os.Getenv("HOLDFAST_REQUIRE_ALL") == "1" {
+		t.Fatalf("may not be skipped here: %s", reason)
+	}
+	t.Skip(reason)
+}
+
+// seedFlag replays a random run.
+var seedFlag = flag.Uint64("store.seed", 0, "seed of the random runs on the real filesystem; 0: a new one")
+
+// newSeed gives the seed of a random run and prints it.
+func newSeed(t *testing.T) uint64 {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("replay with -run '^%s$' -store.seed=%d", t.Name(), seed)
+	return seed
+}
+
+// until waits for something inside this process that no channel tells. It ends
+// with the test's deadline.
+func until(cond func() bool) {
+	for !cond() {
+		runtime.Gosched()
+	}
+}
+
+// outside is the transfer lock of a store, taken by somebody who is not a Store.
+type outside struct{ file *os.File }
+
+func openLock(t testing.TB, dir string) outside {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, namespaceDir, lockFile), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return outside{f}
+}
+
+func (o outside) lock(t testing.TB) {
+	t.Helper()
+	if err := unix.Flock(int(o.file.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// free reports whether nobody holds the lock. It takes it for an instant.
+func (o outside) free(t testing.TB) bool {
+	t.Helper()
+	err := unix.Flock(int(o.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.unlock(t)
+	return true
+}
+
+func (o outside) unlock(t testing.TB) {
+	t.Helper()
+	if err := unix.Flock(int(o.file.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o outside) record(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(o.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// watch gives a plan that changes nothing and tells each operation before it is
+// done. Nothing else passes the wrapper while told runs.
+func watch(told func(op fsguard.Op, path string)) crashtest.Plan {
+	return crashtest.FailMatching(func(op fsguard.Op, path string) bool {
+		told(op, path)
+		return false
+	}, nil, 0)
+}
+
+// The paths of the store's files as a wrapper tells them.
+var (
+	statePath = filepath.Join(namespaceDir, stateFile)
+	lockPath  = filepath.Join(namespaceDir, lockFile)
+	turnPath  = filepath.Join(namespaceDir, formatFile)
+)
+
+// copyStore copies a store that nobody uses, modes included.
+func copyStore(t testing.TB, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	err := filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Mkdir(filepath.Join(to, rel), info.Mode().Perm())
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), text, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

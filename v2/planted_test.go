@@ -1,0 +1,127 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// An edit changes one place of the source.
+type edit struct{ file, old, new string }
+
+// A planted bug is a change of the protocol that a named test must catch.
+var plantedBugs = []struct {
+	name  string
+	test  string // as for go test -run
+	edits []edit
+}{
+	{"parent not synced", "TestCrash$/^ack$", []edit{
+		{"commit.go", "if err := parent.Sync(); err != nil {", "if err := error(nil); err != nil {"}}},
+	{"synced after the rename", "TestCrash$/^ack$", []edit{
+		{"commit.go", "if err := s.fs.SyncAll(w.targets...); err != nil {", "if err := error(nil); err != nil {"},
+		{"commit.go", "	if err := parent.Sync(); err != nil {", "	s.fs.SyncAll(w.targets...)\n	if err := parent.Sync(); err != nil {"}}},
+	{"object edge not synced", "TestCrash$/^enqueue$", []edit{
+		{"commit.go", "w.targets = append(w.targets, w.p.objects)", ""}}},
+	{"object directory not synced", "TestCrash$/^enqueue$", []edit{
+		{"commit.go", "w.targets = append(w.targets, u.file, u.dir)", "w.targets = append(w.targets, u.file)"}}},
+	{"payload not synced", "TestCrash$/^enqueue$", []edit{
+		{"commit.go", "w.targets = append(w.targets, u.file, u.dir)", "w.targets = append(w.targets, u.dir)"}}},
+	{"state temp not synced", "TestCrash$/^claim$", []edit{
+		{"commit.go", "w.targets = append(w.targets, w.file.file)", ""}}},
+	{"owner record not written", "TestCrash$/^ack$", []edit{
+		{"lock.go", "	_, err := t.pins.lock.WriteAt(encodeRecord(owner), 0)\n	return err\n", "	return nil\n"}}},
+	{"recovery syncs instead of publishing anew", "TestFaultLeft$/^ack$", []edit{
+		{"recover.go", "err = s.publish(t, fresh, false, parent)", "err = parent.Sync()"}}},
+	{"record blanked after uncertainty", "TestUncertaintyIsSeenByEveryProcess", []edit{
+		{"lock.go", "	t.keep = true\n", ""}}},
+	{"refusal answered before its sync", "TestAnswersWaitForTheSyncTheyRestOn", []edit{
+		{"pipeline.go", "			u.Refused = c.err\n", "			continue\n"}}},
+	{"failed sync taken for success", "TestAnswersWaitForTheSyncTheyRestOn", []edit{
+		{"commit.go", "	if err := parent.Sync(); err != nil {\n		return", "	if err := parent.Sync(); err != nil && false {\n		return"}}},
+	{"settled by ID without the attempt", "TestT04LateWorkerIsRefused", []edit{
+		{"settle.go", "case c.attempts != r.Attempt:", "case false:"}}},
+	{"settled by ID without the generation", "TestT04LateWorkerIsRefused", []edit{
+		{"settle.go", "case s.claimed != nil && s.claimed.gen.String() == r.Generation:", "case s.claimed != nil:"},
+		{"settle.go", "case c.attempts != r.Attempt:", "case false:"}}},
+	{"descriptors of a failed sync used again", "TestFault$/^ack$", []edit{
+		{"commit.go", "	t.pins.spent = true\n	s.forget()", "	s.forget()"}}},
+	{"root's edge not synced", "TestCrashCreate$/^create$", []edit{
+		{"create.go", "	if err := root.Sync(); err != nil {\n		return err\n	}\n	for", "	for"}}},
+	{"state published before the rest is durable", "TestCrashCreate$/^create$", []edit{
+		{"create.go", "	if err := space.Sync(); err != nil {\n		return err\n	}\n	if err := space.WriteFile(stateFile", "	if err := space.WriteFile(stateFile"}}},
+	{"an error read as not there", "TestCrashCreate$/^create$/^faults$", []edit{
+		{"create.go", "	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {", "	if _, err := fsys.Stat(dir); err != nil {"}}},
+}
+
+// Each planted bug makes its test fail. The source is changed in an overlay: what is
+// tested is the real code but for that one place.
+func TestPlantedBugsAreCaught(t *testing.T) {
+	if raceDetector || testing.Short() {
+		t.Skip("runs without the race detector and without -short: it builds this package many times over")
+	}
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command here to build the planted bugs with")
+	}
+	for _, bug := range plantedBugs {
+		t.Run(bug.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(goTool, "test", "-overlay", overlay(t, bug.edits), "-run", "^"+bug.test, ".")
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Fatalf("%s passes in spite of it", bug.test)
+			}
+			name, _, _ := strings.Cut(bug.test, "$")
+			if !strings.Contains(string(out), "--- FAIL: "+name) {
+				t.Fatalf("it did not fail in %s:\n%s", bug.test, out)
+			}
+		})
+	}
+}
+
+// overlay writes the changed files and the list that the go command reads.
+func overlay(t *testing.T, edits []edit) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	texts := map[string]string{}
+	for _, e := range edits {
+		text, ok := texts[e.file]
+		if !ok {
+			b, err := os.ReadFile(e.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			t.Fatalf("%s: %q stands %d times in it, want once: the planted bug is out of date", e.file, e.old, n)
+		}
+		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		changed := filepath.Join(dir, file)
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(here, file)] = changed
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

@@ -1,0 +1,370 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"example.com/holdfast/queue"
+)
+
+func init() {
+	roles["mixed work"] = mixedWork
+	roles["work off"] = workOffQueue
+	roles["poll"] = poll
+}
+
+// An event is one line of a process's journal.
+type event struct {
+	What    string `json:"what"` // enqueued, claimed, acked, released, failed
+	Queue   string `json:"queue"`
+	ID      string `json:"id"`
+	Gen     string `json:"gen"`
+	Attempt uint64 `json:"attempt,omitempty"`
+	Fence   uint64 `json:"fence,omitempty"`
+	Payload []byte `json:"payload,omitempty"`
+}
+
+// A hand works on one store beside others and prints what came of it.
+type hand struct {
+	s       *Store
+	rng     *rand.Rand
+	highest *atomic.Uint64 // fence that any hand of this process was given
+}
+
+func (h *hand) print(what string, r queue.Receipt, fence uint64, payload []byte) {
+	noting.Lock()
+	defer noting.Unlock()
+	fmt.Println(jsonOf(event{what, r.Queue, r.ID, r.Generation, r.Attempt, fence, payload}))
+}
+
+func (h *hand) enqueue(ctx context.Context, name string, ids ...string) error {
+	var ms []queue.Message
+	for _, id := range ids {
+		ms = append(ms, queue.Message{ID: id, Payload: payloadOf(id)})
+	}
+	es := make([]queue.Enqueued, 1)
+	var err error
+	if len(ms) == 1 {
+		es[0], err = h.s.Enqueue(ctx, name, ms[0])
+	} else {
+		es, err = h.s.EnqueueBatch(ctx, name, ms)
+	}
+	if err != nil {
+		return err
+	}
+	for i, e := range es {
+		h.print("enqueued", queue.Receipt{Queue: name, ID: e.ID, Generation: e.Generation}, 0, ms[i].Payload)
+	}
+	return nil
+}
+
+// claim claims, and checks that fences grow: those of a claim that began after
+// another of this process had ended are higher.
+func (h *hand) claim(ctx context.Context, name string, n int) ([]queue.Receipt, error) {
+	before := h.highest.Load()
+	c, err := h.s.Claim(ctx, name, queue.ClaimOptions{Max: n, Lease: queue.NoDeadline})
+	if err != nil || len(c.Damaged) > 0 {
+		return nil, fmt.Errorf("claim: %v %v", c.Damaged, err)
+	}
+	var rs []queue.Receipt
+	for _, d := range c.Deliveries {
+		if d.Fence <= before {
+			return nil, fmt.Errorf("%s: fence %d after %d", d.Receipt, d.Fence, before)
+		}
+		for old := h.highest.Load(); old < d.Fence && !h.highest.CompareAndSwap(old, d.Fence); {
+			old = h.highest.Load()
+		}
+		h.print("claimed", d.Receipt, d.Fence, d.Payload)
+		rs = append(rs, d.Receipt)
+	}
+	return rs, nil
+}
+
+// settle releases with the chance of release, fails with that of fail, else acks.
+func (h *hand) settle(ctx context.Context, r queue.Receipt, release, fail float64) (what string, err error) {
+	switch x := h.rng.Float64(); {
+	case x < release:
+		what, err = "released", h.s.Release(ctx, r, queue.ReleaseOptions{})
+	case x < release+fail:
+		what = "failed"
+		_, err = h.s.Fail(ctx, r, queue.FailOptions{Cause: "x"})
+	default:
+		what, err = "acked", h.s.Ack(ctx, r)
+	}
+	if err == nil {
+		h.print(what, r, 0, nil)
+	}
+	return what, err
+}
+
+// hands runs several goroutines on one handle.
+func hands(dir, seed string, n int, work func(i int, h *hand) error) error {
+	s, err := Open(context.Background(), dir, nil)
+	if err != nil {
+		return err
+	}
+	number, _ := strconv.ParseUint(seed, 10, 64)
+	var highest atomic.Uint64
+	errs := make(chan error, n)
+	for i := range n {
+		h := &hand{s: s, rng: rand.New(rand.NewPCG(number, uint64(i))), highest: &highest}
+		go func() { errs <- work(i, h) }()
+	}
+	for range n {
+		if e := <-errs; e != nil && err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// mixedWork takes a directory, a name of its own and a seed.
+func mixedWork(args []string) error {
+	const goroutines, rounds = 4, 15
+	ctx := context.Background()
+	return hands(args[0], args[2], goroutines, func(i int, h *hand) error {
+		for round := range rounds {
+			ids := make([]string, 1+h.rng.IntN(3))
+			for k := range ids {
+				ids[k] = fmt.Sprintf("%s-%d-%d-%d", args[1], i, round, k)
+			}
+			name := []string{"x", "y/z"}[h.rng.IntN(2)]
+			if err := h.enqueue(ctx, name, ids...); err != nil {
+				return err
+			}
+			rs, err := h.claim(ctx, name, 1+h.rng.IntN(3))
+			if err != nil {
+				return err
+			}
+			for _, r := range rs {
+				if _, err := h.settle(ctx, r, 0.3, 0.1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// A fate is what a message went through, by the journals of all processes.
+type fate struct {
+	payload        string
+	claimed, ended map[uint64]string // by attempt
+}
+
+// judge puts all journals together: no message lost, none delivered twice under one
+// attempt, none settled twice, every delivery after the first with a release before
+// it, every payload as it was handed in.
+func judge(t *testing.T, lines []string) (counts map[string]uint64) {
+	t.Helper()
+	counts = map[string]uint64{}
+	fates := map[string]*fate{}
+	fences := map[uint64]bool{}
+	var events []event
+	for _, line := range lines {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		events = append(events, e)
+		counts[e.What]++
+		if e.What == "enqueued" {
+			if fates[e.Gen] != nil {
+				t.Errorf("generation %s was given twice", e.Gen)
+			}
+			fates[e.Gen] = &fate{string(e.Payload), map[uint64]string{}, map[uint64]string{}}
+		}
+	}
+	for _, e := range events {
+		f := fates[e.Gen]
+		switch {
+		case f == nil:
+			t.Errorf("%+v: nobody enqueued it", e)
+		case e.What == "claimed":
+			if f.claimed[e.Attempt] != "" || fences[e.Fence] {
+				t.Errorf("claimed twice: %+v", e)
+			}
+			if string(e.Payload) != f.payload {
+				t.Errorf("%s: payload %s, was %s", e.ID, e.Payload, f.payload)
+			}
+			fences[e.Fence], f.claimed[e.Attempt] = true, e.ID
+		case e.What != "enqueued":
+			if f.ended[e.Attempt] != "" {
+				t.Errorf("%+v: was %s before", e, f.ended[e.Attempt])
+			}
+			f.ended[e.Attempt] = e.What
+		}
+	}
+	for gen, f := range fates {
+		last := uint64(len(f.claimed))
+		for n := uint64(1); n <= last; n++ {
+			if f.claimed[n] == "" || f.ended[n] == "" || (f.ended[n] == "released") != (n < last) {
+				t.Errorf("%s: claims %v, ends %v", gen, f.claimed, f.ended)
+			}
+		}
+		if last == 0 {
+			t.Errorf("%s is lost: it was never delivered", gen)
+		}
+	}
+	return counts
+}
+
+// TestProcesses lets three processes work on one store, and then the journals.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	s, dir := newTestStore(t, nil)
+	children := make([]*process, 3)
+	for i := range children {
+		children[i] = start(t, "mixed work", dir, fmt.Sprint("p", i), fmt.Sprint(seed+uint64(i)))
+	}
+	var lines []string
+	for i, p := range children {
+		own, err := p.rest()
+		if err != nil {
+			t.Fatalf("process %d: %v", i, err)
+		}
+		lines = append(lines, own...)
+	}
+	mustVerify(t, dir)
+	// What they released and did not claim again is still there.
+	for _, name := range []string{"x", "y/z"} {
+		c, err := s.Claim(t.Context(), name, queue.ClaimOptions{Max: maxClaim, Lease: queue.NoDeadline})
+		if err != nil || len(c.Damaged) > 0 {
+			t.Fatal(c.Damaged, err)
+		}
+		for _, d := range c.Deliveries {
+			r := d.Receipt
+			if err := s.Ack(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, jsonOf(event{"claimed", name, r.ID, r.Generation, r.Attempt, d.Fence, d.Payload}),
+				jsonOf(event{"acked", name, r.ID, r.Generation, r.Attempt, 0, nil}))
+		}
+	}
+	counts := judge(t, lines)
+	st, err := s.Status(t.Context(), queue.StatusOptions{})
+	if err != nil || !st.Complete() {
+		t.Fatalf("at the end: %+v %v", st, err)
+	}
+	var sum queue.Counters
+	for _, q := range st.Queues {
+		sum.Enqueued += q.Counters.Enqueued
+		sum.Claimed += q.Counters.Claimed
+		sum.Completed += q.Counters.Completed
+		sum.Released += q.Counters.Released
+		sum.Failed += q.Counters.Failed
+	}
+	want := queue.Counters{Enqueued: counts["enqueued"], Claimed: counts["claimed"], Completed: counts["acked"],
+		Released: counts["released"], Failed: counts["failed"]}
+	if sum != want {
+		t.Errorf("the store counted %+v, the journals say %+v", sum, want)
+	}
+	t.Logf("%+v in %d revisions", want, st.Revision)
+}
+
+// workOffQueue takes a directory and a seed, and works until nothing is due.
+func workOffQueue(args []string) error {
+	ctx := context.Background()
+	return hands(args[0], args[1], 4, func(_ int, h *hand) error {
+		for {
+			rs, err := h.claim(ctx, "work", 1+h.rng.IntN(3))
+			if err != nil || len(rs) == 0 {
+				return err // what is released now, its releaser claims
+			}
+			for _, r := range rs {
+				if _, err := h.settle(ctx, r, 0.05, 0.05); err != nil {
+					return err
+				}
+			}
+		}
+	})
+}
+
+// poll looks at the status in a tight loop until it is complete, or its input ends,
+// and checks every snapshot against itself.
+func poll(args []string) error {
+	ctx := context.Background()
+	s, err := OpenReadOnly(ctx, args[0], nil)
+	if err != nil {
+		return err
+	}
+	total, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	var over atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		over.Store(true)
+	}()
+	var before queue.Status
+	for polls := 1; ; polls++ {
+		ended := over.Load()
+		st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{"work"}})
+		if err != nil {
+			return err
+		}
+		q := st.Queues["work"]
+		c := q.Counters
+		settled := c.Completed + c.Failed
+		switch {
+		case !st.Settled, st.Revision < before.Revision,
+			q.Pending != q.Ready+q.Scheduled+q.Blocked,
+			q.Unacked() != c.Enqueued-settled, q.Failed != c.Failed,
+			q.Processing != c.Claimed-c.Released-settled,
+			c.Enqueued != total,
+			st.Complete() != (settled == total):
+			return fmt.Errorf("poll %d: %+v", polls, st)
+		case st.Complete() || ended:
+			fmt.Println(st.Complete(), polls)
+			return nil
+		}
+		before = st
+	}
+}
+
+// TestStatusIsOneSnapshot is the store's part of T13: the gauges add up whenever
+// somebody looks, and complete is seen only after the last settlement.
+func TestStatusIsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	s, dir := newTestStore(t, nil)
+	const total = 300
+	if _, err := s.EnqueueBatch(t.Context(), "work", smalls(total)); err != nil {
+		t.Fatal(err)
+	}
+	poller := start(t, "poll", dir, fmt.Sprint(total))
+	var wg sync.WaitGroup
+	for i := range uint64(2) {
+		p := start(t, "work off", dir, fmt.Sprint(seed+i))
+		wg.Go(func() {
+			if _, err := p.rest(); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := poller.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := poller.rest()
+	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "true ") {
+		t.Fatalf("poller: %v %q", err, lines)
+	}
+	t.Logf("complete after %s looks", strings.TrimPrefix(lines[0], "true "))
+}

@@ -1,0 +1,5 @@
+//go:build unix && !race
+
+package holdfast
+
+const raceDetector = false
