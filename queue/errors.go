@@ -5,6 +5,17 @@ import (
 	"fmt"
 )
 
+// A class is a sentinel that belongs to a wider one, without repeating its text.
+type class struct {
+	text string
+	of   error
+}
+
+func (c *class) Error() string { return c.text }
+func (c *class) Unwrap() error { return c.of }
+
+func kind(text string, of error) error { return &class{text, of} }
+
 // A producer or an operator meets these when what it hands in cannot be taken.
 var (
 	// ErrInvalid is wrapped by every error that says an argument is not
@@ -13,18 +24,18 @@ var (
 
 	// ErrInvalidName is returned when a queue name, an ID, a failed name, a key
 	// or a label breaks the naming rules; see [CheckID] and [CheckQueue].
-	ErrInvalidName = fmt.Errorf("invalid name: %w", ErrInvalid)
+	ErrInvalidName = kind("invalid name", ErrInvalid)
 
 	// ErrInvalidPayload is returned when a payload is not one JSON value of
 	// RFC 8259 in valid UTF-8, or nests too deeply.
-	ErrInvalidPayload = fmt.Errorf("invalid payload: %w", ErrInvalid)
+	ErrInvalidPayload = kind("invalid payload", ErrInvalid)
 
 	// ErrInvalidReceipt is returned when a receipt does not parse, or names
 	// another store.
-	ErrInvalidReceipt = fmt.Errorf("invalid receipt: %w", ErrInvalid)
+	ErrInvalidReceipt = kind("invalid receipt", ErrInvalid)
 
 	// ErrTooLarge is returned when a payload or a text exceeds its bound.
-	ErrTooLarge = fmt.Errorf("too large: %w", ErrInvalid)
+	ErrTooLarge = kind("too large", ErrInvalid)
 
 	// ErrDuplicate is returned when an ID is enqueued that is live already
 	// (pending or processing) and the message does not say Keep or Replace.
@@ -58,10 +69,10 @@ var (
 
 	// ErrStale is returned when the generation is still there, under another
 	// attempt or returned.
-	ErrStale = fmt.Errorf("stale receipt: %w", ErrLost)
+	ErrStale = kind("stale receipt", ErrLost)
 
 	// ErrGone is returned when the generation has left: acked, cleared or failed.
-	ErrGone = fmt.Errorf("the message is gone: %w", ErrLost)
+	ErrGone = kind("the message is gone", ErrLost)
 )
 
 // An operator meets these among the failed messages.

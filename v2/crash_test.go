@@ -167,6 +167,21 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// The process after the crash only looks, and then the power goes: what it was shown
+// must stand. A commit whose last sync never came may be shown by no one as settled.
+func TestCrashThenLook(t *testing.T) {
+	for _, c := range crashScenarios {
+		switch c.name {
+		case "enqueue", "ack":
+			c.quiet = true
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				crashtest.Explore(t, c.scenario(t), crashtest.Options{MaxImages: 4, AfterCheck: 16})
+			})
+		}
+	}
+}
+
 // A second crash, at each operation of the recovery from the first.
 func TestCrashTwice(t *testing.T) {
 	for _, c := range crashScenarios {
@@ -209,7 +224,8 @@ func TestFaultLeft(t *testing.T) {
 			c.leave = true
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				o := crashtest.Options{MaxImages: 2, AfterCheck: -1, Uneven: true, Errnos: []syscall.Errno{syscall.EIO, syscall.ENOSPC}}
+				o := crashtest.Options{MaxImages: 2, AfterCheck: 2, Uneven: true, Errnos: []syscall.Errno{syscall.EIO, syscall.ENOSPC}}
+				c.quiet = true
 				crashtest.ExploreErrors(t, c.scenario(t), o)
 			})
 		}
@@ -264,6 +280,27 @@ func TestCrashCreate(t *testing.T) {
 			crashtest.ExploreErrors(t, sc, smaller(crashtest.Options{MaxImages: 4, AfterCheck: -1, Uneven: true}))
 		})
 	}
+}
+
+// ResumeCreate of a whole store touches nothing, whatever it cannot read. The store
+// has no object, so nothing else would hold it back.
+func TestFaultResumeOfAWholeStore(t *testing.T) {
+	c := crashScenario{name: "resume-whole", setup: func(t testing.TB, d *crashtest.Disk, s *Store) {
+		if err := s.Set(t.Context(), Settings{OnDeadOwner: AutoRecover}); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	sc := c.scenario(t)
+	sc.Run = func(fs fsguard.FS, j *crashtest.Journal) {
+		s, err := ResumeCreate(context.Background(), crashDir, crashOptions(fs))
+		switch {
+		case err == nil:
+			s.Close()
+		case errors.Is(err, ErrExists):
+			j.Ack("refused", nil)
+		}
+	}
+	crashtest.ExploreErrors(t, sc, smaller(crashtest.Options{MaxImages: 4, AfterCheck: -1, Uneven: true}))
 }
 
 // checkCreated opens what is left of a creation, finishing it where that is due.

@@ -88,7 +88,10 @@ func TestOneCommitForAllThatWait(t *testing.T) {
 	errs := together(t, d, s,
 		func() error { _, err := s.Enqueue(t.Context(), "mail", small("a")); return err },
 		func() error { _, err := s.Enqueue(t.Context(), "mail", small("a")); return err },
-		func() (err error) { claimed, err = s.Claim(t.Context(), "mail", queue.ClaimOptions{Max: 5}); return err },
+		func() (err error) {
+			claimed, err = s.Claim(t.Context(), "mail", queue.ClaimOptions{Max: 5})
+			return err
+		},
 	)
 	if errs[0] != nil || !errors.Is(errs[1], queue.ErrDuplicate) || errs[2] != nil {
 		t.Fatal(errs)

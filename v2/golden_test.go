@@ -29,17 +29,23 @@ import (
 // which writes every want.json that differs and makes the stores anew that
 // goldenStores knows. What git does not keep is not there and is made for the test:
 // modes, empty directories, and the reserve.
-var update = flag.Bool("update", false, "write the golden stores and what they show")
+var updateGolden = flag.Bool("update", false, "write the golden stores and what they show")
 
 const goldenDir = "testdata/golden"
 
-// goldenWant is want.json.
+// goldenWant is want.json, in which whatever is zero or empty is left out: a field that
+// is added later is not in the old ones.
 type goldenWant struct {
 	Refused string        `json:"refused,omitempty"` // the error of opening it
 	Is      string        `json:"is,omitempty"`      // which of goldenErrors that is
 	Verify  *Report       `json:"verify,omitempty"`
 	Status  *queue.Status `json:"status,omitempty"`
-	Entries []queue.Entry `json:"entries,omitempty"` // of every queue, then the failed
+	Entries []goldenEntry `json:"entries,omitempty"` // of every queue, then the failed
+}
+
+type goldenEntry struct {
+	queue.Entry
+	Payload string // as text
 }
 
 var goldenErrors = map[string]error{
@@ -51,7 +57,7 @@ var goldenErrors = map[string]error{
 var goldenNow = instant{Wall: time.UnixMilli(1_767_323_045_678), BootID: "6f1c2a34-0d1e-4c55-9a77-2d1b8f0e9c11", Boot: 912_345 * time.Millisecond}
 
 func TestGolden(t *testing.T) {
-	if *update {
+	if *updateGolden {
 		makeGolden(t)
 	}
 	cases, err := os.ReadDir(goldenDir)
@@ -64,11 +70,9 @@ func TestGolden(t *testing.T) {
 			from := filepath.Join(goldenDir, c.Name())
 			dir := goldenCopy(t, from)
 			got := golden(t, dir)
-			text, err := json.MarshalIndent(got, "", "  ")
-			mustDo(t, err)
-			text = append(text, '\n')
+			text := compact(t, got)
 			file := filepath.Join(from, "want.json")
-			if *update {
+			if *updateGolden {
 				mustDo(t, os.WriteFile(file, text, 0o644))
 			}
 			if want := mustRead(t, file); !bytes.Equal(text, want) {
@@ -78,11 +82,48 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// compact gives w as JSON without what is zero or empty.
+func compact(t *testing.T, w goldenWant) []byte {
+	text, err := json.Marshal(w)
+	mustDo(t, err)
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	mustDo(t, d.Decode(&tree))
+	var without func(any) (any, bool)
+	without = func(x any) (any, bool) {
+		switch x := x.(type) {
+		case map[string]any:
+			for key, v := range x {
+				v, ok := without(v)
+				if x[key] = v; !ok {
+					delete(x, key)
+				}
+			}
+			return x, len(x) > 0
+		case []any:
+			for i := range x {
+				x[i], _ = without(x[i])
+			}
+			return x, len(x) > 0
+		case json.Number:
+			return x, x != "0"
+		case string:
+			return x, x != "" && x != "0001-01-01T00:00:00Z" && x != (queue.Receipt{}).String()
+		}
+		return x, x != nil && x != false
+	}
+	tree, _ = without(tree)
+	text, err = json.MarshalIndent(tree, "", "  ")
+	mustDo(t, err)
+	return append(text, '\n')
+}
+
 // goldenCopy copies a golden store and gives it what git does not keep.
 func goldenCopy(t *testing.T, from string) string {
 	t.Helper()
 	dir, at := copyOf(t, from)
-	mustDo(t, os.Remove(filepath.Join(dir, "want.json")))
+	mustDo(t, os.RemoveAll(filepath.Join(dir, "want.json")))
 	for _, name := range []string{objectsDir, holdersDir} {
 		if err := os.Mkdir(at(name), 0o700); !errors.Is(err, fs.ErrExist) {
 			mustDo(t, err)
@@ -125,14 +166,14 @@ func golden(t *testing.T, dir string) (w goldenWant) {
 			shown, err := s.Show(ctx, q.name, e.ID)
 			mustDo(t, err)
 			i := slices.IndexFunc(shown, func(x queue.Entry) bool { return x.Generation == e.Generation })
-			w.Entries = append(w.Entries, inUTC(shown[i]))
+			w.Entries = append(w.Entries, goldenEntryOf(shown[i]))
 		}
 	}
 	for _, f := range s.cached.st.failed {
 		for _, e := range f.entries {
 			shown, err := s.ShowFailed(ctx, e.name, queue.FailedOptions{Namespace: f.name})
 			mustDo(t, err)
-			w.Entries = append(w.Entries, inUTC(shown))
+			w.Entries = append(w.Entries, goldenEntryOf(shown))
 		}
 	}
 
@@ -158,11 +199,11 @@ func golden(t *testing.T, dir string) (w goldenWant) {
 	return w
 }
 
-func inUTC(e queue.Entry) queue.Entry {
+func goldenEntryOf(e queue.Entry) goldenEntry {
 	for _, at := range []*time.Time{&e.EnqueuedAt, &e.NotBefore, &e.Deadline, &e.FailedAt} {
 		*at = at.UTC()
 	}
-	return e
+	return goldenEntry{e, string(e.Payload)}
 }
 
 type fixedGolden struct{}
@@ -230,18 +271,134 @@ var goldenStores = map[string]func(t *testing.T, s *Store, now *handClock){
 	"interrupted": func(t *testing.T, s *Store, _ *handClock) {
 		mustDo(t, os.Remove(filepath.Join(s.dir, namespaceDir, stateFile)))
 	},
-	"refused-version":           spoilt(stateFile, `"version":2`, `"version":3`),
-	"refused-format-version":    spoilt(formatFile, `"version":2`, `"version":3`),
-	"refused-feature":           spoilt(stateFile, `"features":[]`, `"features":["runs"],"runs":[]`),
-	"refused-protocol":          spoilt(stateFile, protocol, "fs-safe-xml-queue"),
-	"refused-foreign":           spoilt(stateFile, "", "{\n  \"jobs\": []\n}\n"),
-	"refused-duplicate-key":     spoilt(stateFile, `"fence":0`, `"fence":0,"fence":1`),
-	"refused-case-variant":      spoilt(stateFile, `"fence":0`, `"FENCE":0`),
-	"refused-white-space":       spoilt(stateFile, `"fence":0`, `"fence": 0`),
-	"refused-number":            spoilt(stateFile, `"fence":0`, `"fence":9007199254740992`),
-	"refused-revision":          spoilt(stateFile, `"revision":"`, `"revision":"+`),
-	"refused-half-written":      spoilt(stateFile, `"failed":[`, `"failed`),
-	"refused-escaping-token":    func(t *testing.T, s *Store, now *handClock) { climb(t, s) },
-	"refused-other-store":       func(t *testing.T, s *Store, now *handClock) { spoilt(stateFile, s.ID(), namedToken("other").String())(t, s, now) },
-	"refused-overlapping-range": func(t *testing.T, s *Store, now *handClock) { overlapping(t, s) },
+	"refused-version":        spoilt(stateFile, `"version":2`, `"version":3`),
+	"refused-format-version": spoilt(formatFile, `"version":2`, `"version":3`),
+	"refused-feature":        spoilt(stateFile, `"features":[]`, `"features":["runs"],"runs":[]`),
+	"refused-protocol":       spoilt(stateFile, protocol, "fs-safe-xml-queue"),
+	"refused-foreign":        spoilt(stateFile, "", "{\n  \"jobs\": []\n}\n"),
+	"refused-duplicate-key":  spoilt(stateFile, `"fence":0`, `"fence":0,"fence":1`),
+	"refused-case-variant":   spoilt(stateFile, `"fence":0`, `"FENCE":0`),
+	"refused-white-space":    spoilt(stateFile, `"fence":0`, `"fence": 0`),
+	"refused-number":         spoilt(stateFile, `"fence":0`, `"fence":9007199254740992`),
+	"refused-revision":       spoilt(stateFile, `"revision":"`, `"revision":"+`),
+	"refused-half-written":   spoilt(stateFile, "\"}\n", ""),
+	"refused-half-overwritten": spoiltBy(func(t *testing.T, at func(...string) string) {
+		text := mustRead(t, at(stateFile))
+		copy(text, `{"commit":"`+namedToken("later").String())
+		mustDo(t, os.WriteFile(at(stateFile), text, 0o600))
+	}),
+	"refused-escaping-token": spoiltBy(climb),
+	"refused-other-store": func(t *testing.T, s *Store, now *handClock) {
+		spoilt(stateFile, s.ID(), namedToken("other").String())(t, s, now)
+	},
+	"refused-overlapping-range": spoiltBy(overlap),
+}
+
+// makeBusy leaves something of everything that this version's calls can leave.
+func makeBusy(t *testing.T, s *Store, now *handClock) {
+	ctx := t.Context()
+	pass := func(d time.Duration) { now.Wall, now.Boot = now.Wall.Add(d), now.Boot+d }
+	claim := func(lease time.Duration, label string) queue.Receipt {
+		pass(time.Second)
+		return mustClaim(t, s, "mail", queue.ClaimOptions{Lease: lease, Label: label})[0].Receipt
+	}
+	mustEnqueue(t, s, "mail",
+		queue.Message{ID: "acked", Payload: []byte(`1`)},
+		queue.Message{ID: "failed", Payload: []byte(`{"why":"\ud83d\ude00"}`)},
+		queue.Message{ID: "failed-elsewhere", Payload: []byte(`[]`)},
+		queue.Message{ID: "overdue", Payload: []byte(`{"chat":9007199254740993}`)},
+		queue.Message{ID: "leased", Payload: []byte(`{"a":{"b":[1,2,{"c":null}]}}`)},
+		queue.Message{ID: "for-ever", Payload: []byte(`"😀  "`)},
+		queue.Message{ID: "replaced", Payload: []byte(`"old"`)},
+		queue.Message{ID: "migrated", Payload: []byte(`"old"`)},
+		queue.Message{ID: "released", Payload: []byte(`1e400`)})
+	pass(time.Second)
+	mustEnqueue(t, s, "mail", queue.Message{ID: "alone", Payload: []byte(" {\n\t\"b\": 1.0, \"b\": -0\n} ")})
+	mustDo(t, s.Ack(ctx, claim(time.Minute, "")))
+	_, err := s.Fail(ctx, claim(time.Minute, ""), queue.FailOptions{Cause: "550 no such user ünknown\n\"quoted\" \x00"})
+	mustDo(t, err)
+	_, err = s.Fail(ctx, claim(time.Minute, ""), queue.FailOptions{As: "elsewhere"})
+	mustDo(t, err)
+	claim(time.Minute, "worker 1")
+	claim(time.Hour, "worker 2")
+	claim(queue.NoDeadline, "shell")
+	mustEnqueue(t, s, "mail", queue.Message{ID: "replaced", Payload: []byte(`"new"`), IfExists: queue.Replace})
+	mustDo(t, s.ReplacePayload(ctx, claim(time.Hour, ""), []byte(`"new"`)), s.Release(ctx, claim(time.Hour, ""), queue.ReleaseOptions{}))
+	mustEnqueue(t, s, "mail", queue.Message{ID: "leased", Payload: []byte(`"newer"`), IfExists: queue.Replace})
+	mustEnqueue(t, s, "mail", queue.Message{ID: "scheduled", Payload: []byte(`{}`), NotBefore: goldenNow.Wall.Add(time.Hour)})
+	mustEnqueue(t, s, "mail/intake", queue.Message{ID: "A", Payload: []byte(`"A"`)}, queue.Message{ID: "a", Payload: []byte(`"a"`)})
+	mustEnqueue(t, s, "bin", small("x"), small("y"))
+	if _, err := s.Clear(ctx, "bin", queue.ClearOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, s.Set(ctx, Settings{OnDeadOwner: AutoRecover}))
+}
+
+// makeLater fills the fields that the format has room for and this version's calls do
+// not set.
+func makeLater(t *testing.T, s *Store, now *handClock) {
+	ids := []string{"reaped", "retried", "released", "reprocessed", "held", "failed", "keyed"}
+	mustEnqueue(t, s, "mail", small("reaped"), small("retried"), small("released"), small("reprocessed"), small("held"), small("failed"))
+	mustEnqueue(t, s, "intake", small("x"), small("y"))
+	mustClaim(t, s, "mail", queue.ClaimOptions{Max: len(ids)})
+	mustEnqueue(t, s, "mail", small("keyed"))
+	x := mustClaim(t, s, "intake", queue.ClaimOptions{})[0].Receipt
+	for range 2 {
+		d, err := s.Load(t.Context(), "mail", "failed", queue.LoadOptions{})
+		if errors.Is(err, queue.ErrLeased) { // the first one: under a deadline still
+			now.Wall, now.Boot = now.Wall.Add(queue.DefaultLease), now.Boot+queue.DefaultLease
+			d, err = s.Load(t.Context(), "mail", "failed", queue.LoadOptions{})
+		}
+		mustDo(t, err)
+		as := d.Receipt.ID
+		if s.cached.st.failedEntry("", as) != nil {
+			as = "failed2"
+		}
+		_, err = s.Fail(t.Context(), d.Receipt, queue.FailOptions{As: as, Cause: "twenty times"})
+		mustDo(t, err)
+		mustEnqueue(t, s, "mail", small("failed"))
+	}
+	_, err := s.Fail(t.Context(), x, queue.FailOptions{})
+	mustDo(t, err)
+	if _, err := s.Clear(t.Context(), "none", queue.ClearOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	st, err := decodeState(mustRead(t, filepath.Join(s.dir, namespaceDir, stateFile)), stateFile, s.id)
+	mustDo(t, err)
+	st.revision, st.recoveries = 1<<63, 2
+	st.resolved = []outcome{{namedToken("lost"), 41}, {namedToken("found"), 42}}
+	intake, mail := st.queues[0], st.queues[1]
+	intake.paused, intake.cursor, intake.turn, intake.failedNS = true, "offset=18\n", "chat-42", "intake-failed"
+	for _, s := range mail.slots {
+		s.enc = nil
+		switch c := s.claimed; s.id {
+		case "keyed":
+			s.pending.key = "chat-42"
+		case "reaped":
+			c.returned, c.lapses = reaped, 1
+			mail.counters.Reaped++
+		case "retried":
+			c.returned, c.attempts, c.lastError, c.notBefore, c.key = retried, 3, "connection refused", goldenNow.Wall.UnixMilli()-1, "chat-43"
+			mail.counters.Retried += 3
+		case "released":
+			c.returned, c.excused = released, 1
+			mail.counters.Released++
+		case "reprocessed":
+			c.returned, c.attempts, c.excused, c.lapses = reprocessed, 9, 7, 2
+			mail.counters.Reprocessed++
+			mail.counters.Failed++
+		case "held":
+			c.lease.holder, c.lease.label = namedToken("holder"), "worker 3"
+		}
+	}
+	failed := st.failed[0].entries
+	for _, e := range failed {
+		e.enc = nil
+	}
+	i := slices.IndexFunc(failed, func(e *failedEntry) bool { return e.name == "failed2" })
+	failed[i].name = "failed~" + failed[i].ref.gen.String()
+	j := slices.IndexFunc(failed, func(e *failedEntry) bool { return e.queue == "intake" })
+	st.failed = []*failedSpace{{entries: slices.Delete(slices.Clone(failed), j, j+1)}, {name: "intake-failed", entries: failed[j : j+1]}}
+	mustDo(t, os.WriteFile(filepath.Join(s.dir, namespaceDir, stateFile), encodeState(nil, st), 0o600))
 }

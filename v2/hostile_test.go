@@ -4,9 +4,7 @@ package holdfast
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,8 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/holdfast/internal/crashtest"
-	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
@@ -103,11 +99,7 @@ func badStores() []badStore {
 		{"duplicate key", text(stateFile, `"fence":`, `"fence":0,"fence":`), ErrCorrupt, `duplicate field "fence"`},
 		{"case variant of a key", text(stateFile, `"fence":`, `"Fence":`), ErrCorrupt, `field "Fence"`},
 		{"unknown key", text(stateFile, `"fence":`, `"hedge":0,"fence":`), ErrCorrupt, `"hedge"`},
-		{"token that climbs", func(t *testing.T, at func(...string) string) {
-			names, err := os.ReadDir(at(objectsDir))
-			mustDo(t, err)
-			text(stateFile, `"`+names[0].Name()+`"`, `"../x"`)(t, at)
-		}, ErrCorrupt, "token"},
+		{"token that climbs", climb, ErrCorrupt, "token"},
 		{"revision that is not canonical", text(stateFile, `"revision":"`, `"revision":"0`), ErrCorrupt, "revision"},
 		{"overlapping ranges", overlap, ErrCorrupt, "overlap"},
 		{"other store's state", func(t *testing.T, at func(...string) string) {
@@ -154,9 +146,18 @@ func chmod(name string, mode fs.FileMode) func(t *testing.T, at func(...string) 
 	return func(t *testing.T, at func(...string) string) { mustDo(t, os.Chmod(at(name), mode)) }
 }
 
+// climb names an object outside objects/.
+func climb(t *testing.T, at func(...string) string) {
+	names, err := os.ReadDir(at(objectsDir))
+	mustDo(t, err)
+	text(stateFile, `"`+names[0].Name()+`"`, `"../x"`)(t, at)
+}
+
 // overlap lets two messages name the same bytes.
 func overlap(t *testing.T, at func(...string) string) {
-	st, err := decodeState(mustRead(t, at(stateFile)), stateFile, namedToken("ours"))
+	store, err := decodeFormat(mustRead(t, at(formatFile)), formatFile)
+	mustDo(t, err)
+	st, err := decodeState(mustRead(t, at(stateFile)), stateFile, store)
 	mustDo(t, err)
 	slots := st.queues[0].slots
 	slots[0].pending.off = slots[1].pending.off
@@ -164,6 +165,20 @@ func overlap(t *testing.T, at func(...string) string) {
 		s.enc = nil
 	}
 	mustDo(t, os.WriteFile(at(stateFile), encodeState(nil, st), 0o600))
+}
+
+// spoilt makes a store with two messages and then one thing of it wrong.
+func spoilt(file, old, with string) func(t *testing.T, s *Store, now *handClock) {
+	return spoiltBy(text(file, old, with))
+}
+
+func spoiltBy(spoil func(t *testing.T, at func(...string) string)) func(t *testing.T, s *Store, now *handClock) {
+	return func(t *testing.T, s *Store, _ *handClock) {
+		mustEnqueue(t, s, "mail", small("a"), small("b"))
+		spoil(t, func(names ...string) string {
+			return filepath.Join(append([]string{s.dir, namespaceDir}, names...)...)
+		})
+	}
 }
 
 // goodStore makes a store to copy and spoil. Its id is that of namedToken("ours").

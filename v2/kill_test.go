@@ -4,14 +4,12 @@ package holdfast
 
 import (
 	"context"
-	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -268,42 +266,6 @@ func (m *seqModel) settle(t testing.TB, s *Store, name string, open *seqStep) (h
 	return happened
 }
 
-// seen reads a queue as a model, and checks its payloads.
-func seen(t testing.TB, s *Store, name string) *seqModel {
-	t.Helper()
-	ctx := t.Context()
-	page, err := s.List(ctx, name, queue.ListOptions{Limit: maxClaim})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &seqModel{}
-	for _, e := range page.Entries {
-		how := "pending"
-		if e.State == queue.Processing {
-			how = "leased"
-		} else if e.Returned != "" {
-			how = e.Returned
-		}
-		m.live = append(m.live, seqSlot{e.ID, e.Generation, e.Attempts, how})
-		if es, err := s.Show(ctx, name, e.ID); err != nil || string(es[0].Payload) != string(payloadOf(e.ID)) {
-			t.Fatalf("%s/%s: %+v %v", name, e.ID, es, err)
-		}
-	}
-	failed, err := s.ListFailed(ctx, queue.FailedOptions{Queue: name}, queue.ListOptions{Limit: maxClaim})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range failed.Entries {
-		m.failed = append(m.failed, e.FailedName)
-	}
-	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.c = st.Queues[name].Counters
-	return m
-}
-
 // The same at every point of each transition, exactly. The process kills itself
 // before and after operation k, for k = 1, 2… until it has none left.
 func TestKillAtEveryOperation(t *testing.T) {
@@ -394,26 +356,6 @@ func (m *seqModel) goesOn(t testing.TB, dir string, pid int, next seqStep) (happ
 	}
 	m.settle(t, s, next.Queue, nil)
 	return happened
-}
-
-// leaveDeadOwner leaves what a writer leaves that died inside a transition.
-func leaveDeadOwner(dir string) error {
-	tok, err := newToken(crand.Reader)
-	if err != nil {
-		return err
-	}
-	space := filepath.Join(dir, namespaceDir)
-	record := encodeRecord(newOwner(tok, systemClock{}.Now()))
-	return errors.Join(os.WriteFile(filepath.Join(space, lockFile), record, 0o600),
-		os.WriteFile(filepath.Join(space, stateTemp(tok)), []byte("cut o"), 0o600))
-}
-
-func jsonOf(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
 }
 
 // dieAt takes a directory, before or after, the number of an operation, and the

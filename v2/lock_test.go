@@ -4,10 +4,10 @@ package holdfast
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,161 +20,8 @@ import (
 )
 
 func init() {
-	roles["hand over"] = handOver
-	roles["probe the lock"] = probeLock
-}
-
-// TestHandOvers counts how the lock goes round among processes that all want it all
-// the time, readers between them.
-func TestHandOvers(t *testing.T) {
-	t.Parallel()
-	const processes, commits = 3, 1500
-	s, dir := newTestStore(t, nil)
-	st, err := s.Status(t.Context(), queue.StatusOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	until := st.Revision + commits
-	children := make([]*process, processes)
-	for i := range children {
-		children[i] = start(t, "hand over", dir, fmt.Sprint(until))
-		children[i].line(t) // it is ready
-	}
-	for _, p := range children {
-		if err := p.in.Close(); err != nil { // go
-			t.Fatal(err)
-		}
-	}
-	owner := map[uint64]int{}
-	from, to := uint64(0), until // while all three contend
-	looks := 0
-	for i, p := range children {
-		lines, err := p.rest()
-		if err != nil || len(lines) < 2 {
-			t.Fatalf("process %d: %v %q", i, err, lines)
-		}
-		var own []uint64
-		for _, line := range lines[:len(lines)-1] {
-			rev, err := strconv.ParseUint(line, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if first, twice := owner[rev]; twice {
-				t.Fatalf("revision %d was made by %d and by %d", rev, first, i)
-			}
-			owner[rev] = i
-			own = append(own, rev)
-		}
-		from, to = max(from, own[0]), min(to, own[len(own)-1])
-		n, err := strconv.Atoi(strings.TrimPrefix(lines[len(lines)-1], "looks "))
-		if err != nil {
-			t.Fatal(err)
-		}
-		looks += n
-	}
-	handOvers, run, longest := 0, 0, 0
-	for rev := from; rev <= to; rev++ {
-		if _, ok := owner[rev]; !ok {
-			t.Fatalf("nobody made revision %d", rev)
-		}
-		if rev > from && owner[rev] != owner[rev-1] {
-			handOvers++
-			run = 0
-		}
-		run++
-		longest = max(longest, run)
-	}
-	t.Logf("%d processes, %d commits, %d hand-overs, %d looks between; the longest run of one holder: %d commits",
-		processes, to-from+1, handOvers, looks, longest)
-	if longest > 32 {
-		t.Errorf("one process held the lock for %d commits in a row", longest)
-	}
-	if handOvers < 1000 || looks == 0 {
-		t.Errorf("%d hand-overs, %d looks", handOvers, looks)
-	}
-}
-
-// handOver commits and prints the revision, again and again up to the one given,
-// while another handle looks.
-func handOver(args []string) error {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	until, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	s, err := Open(ctx, args[0], nil)
-	if err != nil {
-		return err
-	}
-	reader, err := OpenReadOnly(ctx, args[0], nil)
-	if err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is closed
-	looks, looked := 0, make(chan error, 1)
-	go func() {
-		for {
-			_, err := reader.Status(ctx, queue.StatusOptions{})
-			if err != nil {
-				if ctx.Err() != nil {
-					err = nil
-				}
-				looked <- err
-				return
-			}
-			looks++
-		}
-	}()
-	for made := uint64(0); made < until; {
-		err := s.submit(ctx, &call{writes: true, decide: func(v *view) error {
-			v.draft.dirty = true // a revision that changes nothing else
-			made = v.draft.st.revision
-			return nil
-		}})
-		if err != nil {
-			return err
-		}
-		fmt.Println(made)
-	}
-	stop()
-	err = <-looked
-	fmt.Println("looks", looks)
-	return err
-}
-
-// probeLock waits for the transfer lock and takes it, or says that it is held.
-func probeLock(args []string) error {
-	f, err := os.OpenFile(args[0], os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	how := unix.LOCK_EX
-	if args[1] == "try" {
-		how |= unix.LOCK_NB
-	}
-	switch err := unix.Flock(int(f.Fd()), how); err {
-	case nil:
-		fmt.Println("taken")
-	case unix.EWOULDBLOCK:
-		fmt.Println("held")
-	default:
-		return err
-	}
-	return nil
-}
-
-// probe asks another process about the lock: "try" says held or taken, "wait" waits
-// until it was taken.
-func (o outside) probe(t testing.TB, how string) string {
-	t.Helper()
-	p := start(t, "probe the lock", o.file.Name(), how)
-	lines, err := p.rest()
-	if err != nil || len(lines) != 1 {
-		t.Fatalf("probe: %v %q", err, lines)
-	}
-	return lines[0]
+	roles["try"] = try
+	roles["die uncertain"] = dieUncertain
 }
 
 // A waiter is a store that waits for the lock, which others hold.
@@ -348,61 +195,184 @@ func TestCancelledInsideACommit(t *testing.T) {
 	}
 }
 
-// Two handles of one process exclude each other as two processes do, and closing
-// one does not give up the other's lock.
-func TestTwoHandlesInOneProcess(t *testing.T) {
-	s, w := counted(t)
-	other, err := Open(t.Context(), s.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	third, err := Open(t.Context(), s.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer third.Close()
-	lock := openLock(t, s.dir)
-	inside, goOn := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	w.Arm(watch(func(op fsguard.Op, path string) {
-		if op == fsguard.OpRename && path == statePath {
-			once.Do(func() { close(inside); <-goOn })
-		}
-	}))
-	answers := make(chan error, 2)
-	enqueue := func(s *Store, id string) {
-		_, err := s.Enqueue(t.Context(), "mail", small(id))
-		answers <- err
-	}
-	go enqueue(s, "a")
-	<-inside
-	go enqueue(third, "b")
-	until(func() bool { return (waiter{Store: third}).queued() == 1 })
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := lock.probe(t, "try"); got != "held" {
-		t.Errorf("another handle was closed, and the lock is %s", got)
-	}
-	if n := len(answers); n != 0 {
-		t.Errorf("%d calls were answered while one was inside its commit", n)
-	}
-	close(goOn)
-	for range 2 {
-		if err := <-answers; err != nil {
-			t.Error(err)
-		}
-	}
-	var wg sync.WaitGroup
-	for i := range 40 {
-		wg.Go(func() {
-			if _, err := []*Store{s, third}[i%2].Enqueue(t.Context(), "mail", small(fmt.Sprint(i))); err != nil {
-				t.Error(err)
+// lastSync is the last sync of a commit, right after the rename.
+func lastSync(op fsguard.Op, path string) bool {
+	return op == fsguard.OpSyncDir && path == namespaceDir
+}
+
+// T15: EIO at the sync after the rename. The callers get what they would have got,
+// marked uncertain; every other process stops; this process resolves it with its
+// next call, by a fresh revision, and nothing happens twice.
+func TestTrial15UncertainCommit(t *testing.T) {
+	for _, tt := range []struct {
+		op   seqStep
+		want func(u *queue.UncertainError) bool
+	}{
+		{seqStep{Op: "enqueue", IDs: []string{"m4"}}, func(u *queue.UncertainError) bool {
+			return len(u.Enqueued) == 1 && u.Enqueued[0].ID == "m4" && strings.HasPrefix(u.Enqueued[0].Generation, u.Commit) && u.Enqueued[0].Revision == u.Revision
+		}},
+		{seqStep{Op: "enqueue", IDs: []string{"m4", "m5"}}, func(u *queue.UncertainError) bool {
+			return len(u.Enqueued) == 2 && u.Enqueued[1].ID == "m5"
+		}},
+		{seqStep{Op: "claim", N: 2}, func(u *queue.UncertainError) bool {
+			return len(u.Deliveries) == 2 && u.Deliveries[0].Receipt.ID == "m2" && string(u.Deliveries[1].Payload) == string(payloadOf("m3"))
+		}},
+		{seqStep{Op: "load", IDs: []string{"m1"}}, func(u *queue.UncertainError) bool {
+			return len(u.Deliveries) == 1 && u.Deliveries[0].Receipt.Attempt == 2
+		}},
+		{seqStep{Op: "ack"}, func(u *queue.UncertainError) bool {
+			return u.Enqueued == nil && u.Deliveries == nil && u.Refused == nil
+		}},
+		{seqStep{Op: "fail"}, func(*queue.UncertainError) bool { return true }},
+		{seqStep{Op: "release"}, func(*queue.UncertainError) bool { return true }},
+	} {
+		t.Run(tt.op.Op, func(t *testing.T) {
+			ctx := t.Context()
+			s, w := counted(t)
+			m := &seqModel{}
+			do := func(st seqStep) seqAnswer {
+				st.Queue = "mail"
+				a, err := perform(ctx, s, st)
+				if want := m.apply(st, &a); err != nil || !want.agrees(a, true) {
+					t.Fatalf("%+v: %+v %v, want %+v", st, a, err, want)
+				}
+				return a
 			}
+			do(seqStep{Op: "enqueue", IDs: []string{"m1", "m2", "m3"}})
+			tt.op.Queue, tt.op.Receipt = "mail", do(seqStep{Op: "claim", N: 1}).Receipts[0]
+
+			w.Arm(crashtest.FailMatching(lastSync, unix.EIO, 1))
+			_, err := perform(ctx, s, tt.op)
+			var u *queue.UncertainError
+			if !errors.As(err, &u) || !errors.Is(err, queue.ErrUncertain) || !errors.Is(err, unix.EIO) || !tt.want(u) {
+				t.Fatalf("%v: %+v", err, u)
+			}
+			lock := openLock(t, s.dir)
+			owner, _ := decodeRecord([]byte(lock.record(t)))
+			if !owner.Uncertain || owner.PID != os.Getpid() {
+				t.Errorf("the record left: %+v", owner)
+			}
+			other, err := Open(ctx, s.dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			mustStop(t, other, lock, owner)
+			if lines, err := start(t, "try", s.dir).rest(); err != nil || len(lines) != 1 || lines[0] != "stale true" {
+				t.Errorf("another process: %q %v", lines, err)
+			}
+
+			st, err := s.Status(ctx, queue.StatusOptions{})
+			if err != nil || !st.Settled || st.Revision != u.Revision+1 || lock.record(t) != blankRecord {
+				t.Fatalf("this process's next call: %+v %v, record %q", st, err, lock.record(t))
+			}
+			if !m.settle(t, s, "mail", &tt.op) {
+				t.Error("the rename had been done, and it did not happen")
+			}
+			for _, s := range []*Store{s, other} {
+				if yes, err := s.Resolve(ctx, u); !yes || err != nil {
+					t.Errorf("resolve: %t %v", yes, err)
+				}
+			}
+			do(tt.op) // the same call again answers as after a success
+			m.settle(t, other, "mail", nil)
 		})
 	}
-	wg.Wait()
-	if st, err := s.Status(t.Context(), queue.StatusOptions{}); err != nil || st.Queues["mail"].Ready != 42 {
-		t.Errorf("%+v %v", st, err)
+}
+
+// T15: a refusal rests on the commit that it was decided in, and shares its doubt.
+func TestTrial15UncertainRefusal(t *testing.T) {
+	w, first := newWaiter(t, t.Context())
+	second := make(chan error, 1)
+	go func() {
+		_, err := w.Enqueue(t.Context(), "mail", small("first"))
+		second <- err
+	}()
+	until(func() bool { return w.queued() == 2 })
+	w.w.Arm(crashtest.FailMatching(lastSync, unix.EIO, 1))
+	w.lock.unlock(t)
+	if err := <-first; !errors.Is(err, queue.ErrUncertain) {
+		t.Errorf("the enqueue: %v", err)
 	}
+	var u *queue.UncertainError
+	if err := <-second; !errors.As(err, &u) || !errors.Is(u.Refused, queue.ErrDuplicate) || errors.Is(err, queue.ErrDuplicate) {
+		t.Errorf("the duplicate: %+v", u)
+	}
+	if yes, err := w.Resolve(t.Context(), u); !yes || err != nil {
+		t.Errorf("resolve: %t %v", yes, err)
+	}
+}
+
+// try enqueues and says what comes of it.
+func try(args []string) error {
+	s, err := Open(context.Background(), args[0], nil)
+	if err != nil {
+		return err
+	}
+	_, err = s.Enqueue(context.Background(), "other", small("x"))
+	var stale *StaleLockError
+	if errors.As(err, &stale) {
+		fmt.Println("stale", stale.Owner.Uncertain)
+		return nil
+	}
+	fmt.Println("enqueued")
+	return err
+}
+
+// T15: the process that was told dies. Others stop until the operator recovers; then
+// the store still knows whether it happened.
+func TestTrial15UncertainAndDead(t *testing.T) {
+	for _, consent := range []OnDeadOwner{Stop, AutoRecover} {
+		s, dir := newTestStore(t, &Options{OnDeadOwner: consent})
+		ctx := t.Context()
+		p := start(t, "die uncertain", dir)
+		lines, err := p.rest()
+		u := &queue.UncertainError{}
+		if killedBy(err) != unix.SIGKILL || len(lines) != 1 || json.Unmarshal([]byte(lines[0]), u) != nil {
+			t.Fatalf("%v %q", err, lines)
+		}
+		if consent == Stop {
+			lock := openLock(t, dir)
+			owner, _ := decodeRecord([]byte(lock.record(t)))
+			if !owner.Uncertain || owner.PID != p.cmd.Process.Pid {
+				t.Errorf("the record left: %+v", owner)
+			}
+			mustStop(t, s, lock, owner)
+			if _, err := s.Resolve(ctx, u); !errors.Is(err, ErrStaleLock) {
+				t.Errorf("resolve before recover: %v", err)
+			}
+			if r, err := s.Recover(ctx); err != nil || r.Revision != u.Revision+1 {
+				t.Fatalf("recover: %+v %v", r, err)
+			}
+		}
+		if yes, err := s.Resolve(ctx, u); !yes || err != nil {
+			t.Errorf("%s: resolve: %t %v", consent, yes, err)
+		}
+		if _, err := s.Show(ctx, "mail", "a"); err != nil {
+			t.Errorf("%s: it is not there: %v", consent, err)
+		}
+		never := *u
+		never.Commit = u.Base
+		if yes, err := s.Resolve(ctx, &never); yes || err != nil {
+			t.Errorf("%s: resolve a commit that never was: %t %v", consent, yes, err)
+		}
+	}
+}
+
+// dieUncertain meets EIO at the parent's sync, prints what it was told, and dies.
+func dieUncertain(args []string) error {
+	w := crashtest.Wrap(fsguard.OS(), crashtest.FailMatching(lastSync, unix.EIO, 1))
+	s, err := Open(context.Background(), args[0], &Options{fs: w})
+	if err != nil {
+		return err
+	}
+	_, err = s.Enqueue(context.Background(), "mail", small("a"))
+	var u *queue.UncertainError
+	if !errors.As(err, &u) {
+		return fmt.Errorf("enqueue: %v", err)
+	}
+	u.Err = nil
+	fmt.Println(jsonOf(u))
+	crashtest.KillSelf()
+	return nil
 }

@@ -4,6 +4,8 @@ package holdfast
 
 import (
 	"bufio"
+	crand "crypto/rand"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +22,7 @@ import (
 
 	"example.com/holdfast/internal/crashtest"
 	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
 )
 
 // A test that needs a process of its own starts this binary again: roleEnv names
@@ -27,7 +30,7 @@ import (
 const roleEnv = "HOLDFAST_STORE_ROLE"
 
 // roles are the parts. Each file adds its own in an init.
-var roles = map[string]func(args []string) error{}
+var roles = map[string]func(args []string) error{"probe the lock": probeLock}
 
 func TestMain(m *testing.M) {
 	name := os.Getenv(roleEnv)
@@ -166,20 +169,6 @@ func (o outside) lock(t testing.TB) {
 	}
 }
 
-// free reports whether nobody holds the lock. It takes it for an instant.
-func (o outside) free(t testing.TB) bool {
-	t.Helper()
-	err := unix.Flock(int(o.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK {
-		return false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.unlock(t)
-	return true
-}
-
 func (o outside) unlock(t testing.TB) {
 	t.Helper()
 	if err := unix.Flock(int(o.file.Fd()), unix.LOCK_UN); err != nil {
@@ -241,4 +230,93 @@ func copyStore(t testing.TB, from string) string {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// probeLock waits for the transfer lock and takes it, or says that it is held.
+func probeLock(args []string) error {
+	f, err := os.OpenFile(args[0], os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	how := unix.LOCK_EX
+	if args[1] == "try" {
+		how |= unix.LOCK_NB
+	}
+	switch err := unix.Flock(int(f.Fd()), how); err {
+	case nil:
+		fmt.Println("taken")
+	case unix.EWOULDBLOCK:
+		fmt.Println("held")
+	default:
+		return err
+	}
+	return nil
+}
+
+// probe asks another process about the lock: "try" says held or taken, "wait" waits
+// until it was taken.
+func (o outside) probe(t testing.TB, how string) string {
+	t.Helper()
+	p := start(t, "probe the lock", o.file.Name(), how)
+	lines, err := p.rest()
+	if err != nil || len(lines) != 1 {
+		t.Fatalf("probe: %v %q", err, lines)
+	}
+	return lines[0]
+}
+
+// seen reads a queue as a model, and checks its payloads.
+func seen(t testing.TB, s *Store, name string) *seqModel {
+	t.Helper()
+	ctx := t.Context()
+	page, err := s.List(ctx, name, queue.ListOptions{Limit: maxClaim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &seqModel{}
+	for _, e := range page.Entries {
+		how := "pending"
+		if e.State == queue.Processing {
+			how = "leased"
+		} else if e.Returned != "" {
+			how = e.Returned
+		}
+		m.live = append(m.live, seqSlot{e.ID, e.Generation, e.Attempts, how})
+		if es, err := s.Show(ctx, name, e.ID); err != nil || string(es[0].Payload) != string(payloadOf(e.ID)) {
+			t.Fatalf("%s/%s: %+v %v", name, e.ID, es, err)
+		}
+	}
+	failed, err := s.ListFailed(ctx, queue.FailedOptions{Queue: name}, queue.ListOptions{Limit: maxClaim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range failed.Entries {
+		m.failed = append(m.failed, e.FailedName)
+	}
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.c = st.Queues[name].Counters
+	return m
+}
+
+// leaveDeadOwner leaves what a writer leaves that died inside a transition.
+func leaveDeadOwner(dir string) error {
+	tok, err := newToken(crand.Reader)
+	if err != nil {
+		return err
+	}
+	space := filepath.Join(dir, namespaceDir)
+	record := encodeRecord(newOwner(tok, systemClock{}.Now()))
+	return errors.Join(os.WriteFile(filepath.Join(space, lockFile), record, 0o600),
+		os.WriteFile(filepath.Join(space, stateTemp(tok)), []byte("cut o"), 0o600))
+}
+
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }

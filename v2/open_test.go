@@ -225,48 +225,6 @@ func pendingAre(n uint64) func(t *testing.T, s *Store) {
 	}
 }
 
-// Two handles in one process are two owners: each waits for the other, and closing
-// one does not let go of the other's lock. Another process sees that too.
-func TestT26TwoHandles(t *testing.T) {
-	if dir := os.Getenv("HOLDFAST_T26"); dir != "" { // the child, probing
-		s, err := OpenReadOnly(t.Context(), dir, nil)
-		mustDo(t, err)
-		ok, err := s.pins.lock.TryLock(fsguard.Shared)
-		fmt.Println("obtained:", ok, err)
-		return
-	}
-	a, dir := newTestStore(t, nil)
-	b, err := Open(t.Context(), dir, nil)
-	mustDo(t, err)
-	defer b.Close()
-
-	var wg sync.WaitGroup
-	for _, s := range []*Store{a, b} {
-		for i := range 20 {
-			wg.Go(func() {
-				if _, err := s.Enqueue(t.Context(), "mail", queue.Message{Payload: fmt.Append(nil, i)}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	wg.Wait()
-	pendingAre(40)(t, b)
-
-	held, err := acquire(b.pins, fsguard.Exclusive)
-	mustDo(t, err, a.Close())
-	if out := again(t, "", "HOLDFAST_T26="+dir); !strings.Contains(out, "obtained: false <nil>") {
-		t.Errorf("closing one handle let go of the other's lock:\n%s", out)
-	}
-	if held.release() {
-		t.Error("a record may have been left")
-	}
-	if out := again(t, "", "HOLDFAST_T26="+dir); !strings.Contains(out, "obtained: true <nil>") {
-		t.Errorf("the lock is still held:\n%s", out)
-	}
-	mustEnqueue(t, b, "mail", small("after"))
-}
-
 // Where flock does not work, nothing is made and nothing is opened.
 func TestT26NoFlock(t *testing.T) {
 	for _, errno := range []error{syscall.ENOSYS, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ENOLCK} {

@@ -33,7 +33,7 @@ var plantedBugs = []struct {
 		{"commit.go", "w.targets = append(w.targets, u.file, u.dir)", "w.targets = append(w.targets, u.dir)"}}},
 	{"state temp not synced", "TestCrash$/^claim$", []edit{
 		{"commit.go", "w.targets = append(w.targets, w.file.file)", ""}}},
-	{"owner record not written", "TestCrash$/^ack$", []edit{
+	{"owner record not written", "TestCrashThenLook$/^ack$", []edit{
 		{"lock.go", "	_, err := t.pins.lock.WriteAt(encodeRecord(owner), 0)\n	return err\n", "	return nil\n"}}},
 	{"recovery syncs instead of publishing anew", "TestFaultLeft$/^ack$", []edit{
 		{"recover.go", "err = s.publish(t, fresh, false, parent)", "err = parent.Sync()"}}},
@@ -51,11 +51,13 @@ var plantedBugs = []struct {
 	{"descriptors of a failed sync used again", "TestFault$/^ack$", []edit{
 		{"commit.go", "	t.pins.spent = true\n	s.forget()", "	s.forget()"}}},
 	{"root's edge not synced", "TestCrashCreate$/^create$", []edit{
-		{"create.go", "	if err := root.Sync(); err != nil {\n		return err\n	}\n	for", "	for"}}},
+		{"create.go", "	if err := root.Sync(); err != nil {\n		return err\n	}\n	for", "	for"},
+		{"store.go", "if err := p.root.Sync(); err != nil {", "if err := error(nil); err != nil {"}}},
 	{"state published before the rest is durable", "TestCrashCreate$/^create$", []edit{
 		{"create.go", "	if err := space.Sync(); err != nil {\n		return err\n	}\n	if err := space.WriteFile(stateFile", "	if err := space.WriteFile(stateFile"}}},
-	{"an error read as not there", "TestCrashCreate$/^create$/^faults$", []edit{
-		{"create.go", "	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {", "	if _, err := fsys.Stat(dir); err != nil {"}}},
+	{"an error read as not there", "TestFaultResumeOfAWholeStore", []edit{
+		{"create.go", "	_, err = space.Lstat(stateFile)\n	if errors.Is(err, fs.ErrNotExist) {", "	_, err = space.Lstat(stateFile)\n	if err != nil {"},
+		{"create.go", "case formatFile, lockFile, reserveFile:", "case formatFile, lockFile, reserveFile, stateFile:"}}},
 }
 
 // Each planted bug makes its test fail. The source is changed in an overlay: what is

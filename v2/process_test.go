@@ -6,12 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,8 +18,7 @@ import (
 
 func init() {
 	roles["mixed work"] = mixedWork
-	roles["work off"] = workOffQueue
-	roles["poll"] = poll
+	roles["hand over"] = handOver
 }
 
 // An event is one line of a process's journal.
@@ -277,94 +274,122 @@ func TestProcesses(t *testing.T) {
 	t.Logf("%+v in %d revisions", want, st.Revision)
 }
 
-// workOffQueue takes a directory and a seed, and works until nothing is due.
-func workOffQueue(args []string) error {
-	ctx := context.Background()
-	return hands(args[0], args[1], 4, func(_ int, h *hand) error {
-		for {
-			rs, err := h.claim(ctx, "work", 1+h.rng.IntN(3))
-			if err != nil || len(rs) == 0 {
-				return err // what is released now, its releaser claims
-			}
-			for _, r := range rs {
-				if _, err := h.settle(ctx, r, 0.05, 0.05); err != nil {
-					return err
-				}
-			}
+// TestHandOvers counts how the lock goes round among processes that all want it all
+// the time, readers between them.
+func TestHandOvers(t *testing.T) {
+	t.Parallel()
+	const processes, commits = 3, 1500
+	s, dir := newTestStore(t, nil)
+	st, err := s.Status(t.Context(), queue.StatusOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := st.Revision + commits
+	children := make([]*process, processes)
+	for i := range children {
+		children[i] = start(t, "hand over", dir, fmt.Sprint(until))
+		children[i].line(t) // it is ready
+	}
+	for _, p := range children {
+		if err := p.in.Close(); err != nil { // go
+			t.Fatal(err)
 		}
-	})
+	}
+	owner := map[uint64]int{}
+	from, to := uint64(0), until // while all three contend
+	looks := 0
+	for i, p := range children {
+		lines, err := p.rest()
+		if err != nil || len(lines) < 2 {
+			t.Fatalf("process %d: %v %q", i, err, lines)
+		}
+		var own []uint64
+		for _, line := range lines[:len(lines)-1] {
+			rev, err := strconv.ParseUint(line, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first, twice := owner[rev]; twice {
+				t.Fatalf("revision %d was made by %d and by %d", rev, first, i)
+			}
+			owner[rev] = i
+			own = append(own, rev)
+		}
+		from, to = max(from, own[0]), min(to, own[len(own)-1])
+		n, err := strconv.Atoi(strings.TrimPrefix(lines[len(lines)-1], "looks "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks += n
+	}
+	handOvers, run, longest := 0, 0, 0
+	for rev := from; rev <= to; rev++ {
+		if _, ok := owner[rev]; !ok {
+			t.Fatalf("nobody made revision %d", rev)
+		}
+		if rev > from && owner[rev] != owner[rev-1] {
+			handOvers++
+			run = 0
+		}
+		run++
+		longest = max(longest, run)
+	}
+	t.Logf("%d processes, %d commits, %d hand-overs, %d looks between; the longest run of one holder: %d commits",
+		processes, to-from+1, handOvers, looks, longest)
+	if longest > 32 {
+		t.Errorf("one process held the lock for %d commits in a row", longest)
+	}
+	if handOvers < 1000 || looks == 0 {
+		t.Errorf("%d hand-overs, %d looks", handOvers, looks)
+	}
 }
 
-// poll looks at the status in a tight loop until it is complete, or its input ends,
-// and checks every snapshot against itself.
-func poll(args []string) error {
-	ctx := context.Background()
-	s, err := OpenReadOnly(ctx, args[0], nil)
+// handOver commits and prints the revision, again and again up to the one given,
+// while another handle looks.
+func handOver(args []string) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	until, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
 		return err
 	}
-	total, err := strconv.ParseUint(args[1], 10, 64)
+	s, err := Open(ctx, args[0], nil)
 	if err != nil {
 		return err
 	}
-	var over atomic.Bool
+	reader, err := OpenReadOnly(ctx, args[0], nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is closed
+	looks, looked := 0, make(chan error, 1)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		over.Store(true)
+		for {
+			_, err := reader.Status(ctx, queue.StatusOptions{})
+			if err != nil {
+				if ctx.Err() != nil {
+					err = nil
+				}
+				looked <- err
+				return
+			}
+			looks++
+		}
 	}()
-	var before queue.Status
-	for polls := 1; ; polls++ {
-		ended := over.Load()
-		st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{"work"}})
+	for made := uint64(0); made < until; {
+		err := s.submit(ctx, &call{writes: true, decide: func(v *view) error {
+			v.draft.dirty = true // a revision that changes nothing else
+			made = v.draft.st.revision
+			return nil
+		}})
 		if err != nil {
 			return err
 		}
-		q := st.Queues["work"]
-		c := q.Counters
-		settled := c.Completed + c.Failed
-		switch {
-		case !st.Settled, st.Revision < before.Revision,
-			q.Pending != q.Ready+q.Scheduled+q.Blocked,
-			q.Unacked() != c.Enqueued-settled, q.Failed != c.Failed,
-			q.Processing != c.Claimed-c.Released-settled,
-			c.Enqueued != total,
-			st.Complete() != (settled == total):
-			return fmt.Errorf("poll %d: %+v", polls, st)
-		case st.Complete() || ended:
-			fmt.Println(st.Complete(), polls)
-			return nil
-		}
-		before = st
+		fmt.Println(made)
 	}
-}
-
-// TestStatusIsOneSnapshot is the store's part of T13: the gauges add up whenever
-// somebody looks, and complete is seen only after the last settlement.
-func TestStatusIsOneSnapshot(t *testing.T) {
-	t.Parallel()
-	seed := newSeed(t)
-	s, dir := newTestStore(t, nil)
-	const total = 300
-	if _, err := s.EnqueueBatch(t.Context(), "work", smalls(total)); err != nil {
-		t.Fatal(err)
-	}
-	poller := start(t, "poll", dir, fmt.Sprint(total))
-	var wg sync.WaitGroup
-	for i := range uint64(2) {
-		p := start(t, "work off", dir, fmt.Sprint(seed+i))
-		wg.Go(func() {
-			if _, err := p.rest(); err != nil {
-				t.Errorf("worker %d: %v", i, err)
-			}
-		})
-	}
-	wg.Wait()
-	if err := poller.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := poller.rest()
-	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "true ") {
-		t.Fatalf("poller: %v %q", err, lines)
-	}
-	t.Logf("complete after %s looks", strings.TrimPrefix(lines[0], "true "))
+	stop()
+	err = <-looked
+	fmt.Println("looks", looks)
+	return err
 }

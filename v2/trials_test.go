@@ -4,12 +4,14 @@ package holdfast
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,65 +24,8 @@ import (
 
 func init() {
 	roles["claim and die"] = claimAndDie
-	roles["die uncertain"] = dieUncertain
-}
-
-// T01: the same bytes at every stage.
-func TestTrial01PayloadBytes(t *testing.T) {
-	s, dir := newTestStore(t, nil)
-	ctx := t.Context()
-	payload := `{ "b":9007199254740993, "a":1.0, "z":-0, "e":1e400, "s":"<a&b>` + "\u2028" + `" }`
-	same := func(stage string, got []byte) {
-		t.Helper()
-		if string(got) != payload {
-			t.Errorf("%s: %q, want %q", stage, got, payload)
-		}
-	}
-	for _, beside := range []int{0, 2} { // alone in its object, and in an array with others
-		ms := append(smalls(beside), queue.Message{ID: "x", Payload: []byte(payload)})
-		if _, err := s.EnqueueBatch(ctx, "mail", ms); err != nil {
-			t.Fatal(err)
-		}
-		peeked, err := s.Peek(ctx, "mail", 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same("peek", peeked[beside].Payload)
-		shown, err := s.Show(ctx, "mail", "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		same("show", shown[0].Payload)
-		c, err := s.Claim(ctx, "mail", queue.ClaimOptions{Max: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := c.Deliveries[beside]
-		same("claim", d.Payload)
-		if err := s.Release(ctx, d.Receipt, queue.ReleaseOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		other, err := Open(ctx, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d, err = other.Load(ctx, "mail", "x", queue.LoadOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		same("load, from another handle", d.Payload)
-		as := fmt.Sprint("x", beside)
-		if _, err := other.Fail(ctx, d.Receipt, queue.FailOptions{As: as}); err != nil {
-			t.Fatal(err)
-		}
-		failed, err := other.ShowFailed(ctx, as, queue.FailedOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		same("show failed", failed.Payload)
-		if err := other.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	roles["work off"] = workOffQueue
+	roles["poll"] = poll
 }
 
 // T07: whatever record stands in a free lock, its owner did not finish. It is never
@@ -257,63 +202,183 @@ func TestTrial09KilledWithClaims(t *testing.T) {
 	}
 }
 
-// T22: one ID while pending, claimed and failed, and sixteen who race for it.
-func TestTrial22OneID(t *testing.T) {
+// T15: EIO at a sync before the rename is an error like any other: the old state
+// stands, and the same call again writes everything anew.
+func TestTrial15FailedSync(t *testing.T) {
+	s, w := counted(t)
+	for i, match := range []func(op fsguard.Op, path string) bool{
+		func(op fsguard.Op, path string) bool {
+			return op == fsguard.OpSync && strings.HasSuffix(path, payloadFile)
+		},
+		func(op fsguard.Op, path string) bool {
+			return op == fsguard.OpSync && strings.HasSuffix(path, tempSuffix)
+		},
+		func(op fsguard.Op, path string) bool {
+			return op == fsguard.OpSyncDir && strings.HasSuffix(path, objectsDir)
+		},
+	} {
+		w.Arm(crashtest.FailMatching(match, unix.EIO, 1))
+		id := fmt.Sprint("m", i)
+		if _, err := s.Enqueue(t.Context(), "mail", small(id)); !errors.Is(err, unix.EIO) || errors.Is(err, queue.ErrUncertain) {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if st, err := s.Status(t.Context(), queue.StatusOptions{Orphans: true}); err != nil || st.Queues["mail"].Pending != uint64(i) || st.Orphans != 0 {
+			t.Errorf("%d: %+v %v", i, st, err)
+		}
+		if _, err := s.Enqueue(t.Context(), "mail", small(id)); err != nil {
+			t.Errorf("%d, again: %v", i, err)
+		}
+	}
+}
+
+// T13, the store's part: the gauges add up whenever somebody looks, and complete is
+// seen only after the last settlement.
+func TestTrial13StatusIsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
 	s, dir := newTestStore(t, nil)
-	other, err := Open(t.Context(), dir, nil)
-	if err != nil {
+	const total = 300
+	if _, err := s.EnqueueBatch(t.Context(), "work", smalls(total)); err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
-	race := func(id string, x queue.IfExists) (won []queue.Enqueued, kept int) {
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for i := range 16 {
-			wg.Go(func() {
-				m := small(id)
-				m.IfExists = x
-				e, err := []*Store{s, other}[i%2].Enqueue(t.Context(), "mail", m)
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case err == nil:
-					won = append(won, e)
-					if e.Kept {
-						kept++
-					}
-				case x == queue.Keep || !errors.Is(err, queue.ErrDuplicate):
-					t.Errorf("%s: %v", x, err)
+	poller := start(t, "poll", dir, fmt.Sprint(total))
+	var wg sync.WaitGroup
+	for i := range uint64(2) {
+		p := start(t, "work off", dir, fmt.Sprint(seed+i))
+		wg.Go(func() {
+			if _, err := p.rest(); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := poller.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := poller.rest()
+	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "true ") {
+		t.Fatalf("poller: %v %q", err, lines)
+	}
+	t.Logf("complete after %s looks", strings.TrimPrefix(lines[0], "true "))
+}
+
+// workOffQueue takes a directory and a seed, and works until nothing is due.
+func workOffQueue(args []string) error {
+	ctx := context.Background()
+	return hands(args[0], args[1], 4, func(_ int, h *hand) error {
+		for {
+			rs, err := h.claim(ctx, "work", 1+h.rng.IntN(3))
+			if err != nil || len(rs) == 0 {
+				return err // what is released now, its releaser claims
+			}
+			for _, r := range rs {
+				if _, err := h.settle(ctx, r, 0.05, 0.05); err != nil {
+					return err
 				}
-			})
+			}
 		}
-		wg.Wait()
-		return won, kept
+	})
+}
+
+// poll looks at the status in a tight loop until it is complete, or its input ends,
+// and checks every snapshot against itself.
+func poll(args []string) error {
+	ctx := context.Background()
+	s, err := OpenReadOnly(ctx, args[0], nil)
+	if err != nil {
+		return err
 	}
-	if won, _ := race("refuse", queue.Refuse); len(won) != 1 {
-		t.Errorf("%d of 16 won", len(won))
+	total, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
 	}
-	won, kept := race("keep", queue.Keep)
-	if len(won) != 16 || kept != 15 {
-		t.Errorf("keep: %d succeeded, %d were told that it was there", len(won), kept)
-	}
-	for _, e := range won {
-		if e.Generation != won[0].Generation {
-			t.Errorf("two generations: %+v, %+v", e, won[0])
+	var over atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		over.Store(true)
+	}()
+	var before queue.Status
+	for polls := 1; ; polls++ {
+		ended := over.Load()
+		st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{"work"}})
+		if err != nil {
+			return err
 		}
+		q := st.Queues["work"]
+		c := q.Counters
+		settled := c.Completed + c.Failed
+		switch {
+		case !st.Settled, st.Revision < before.Revision,
+			q.Pending != q.Ready+q.Scheduled+q.Blocked,
+			q.Unacked() != c.Enqueued-settled, q.Failed != c.Failed,
+			q.Processing != c.Claimed-c.Released-settled,
+			c.Enqueued != total,
+			st.Complete() != (settled == total):
+			return fmt.Errorf("poll %d: %+v", polls, st)
+		case st.Complete() || ended:
+			fmt.Println(st.Complete(), polls)
+			return nil
+		}
+		before = st
 	}
-	// Claimed it is as live as pending; failed it is not.
-	d, err := s.Load(t.Context(), "mail", "refuse", queue.LoadOptions{})
+}
+
+// T26: two handles of one process exclude each other as two processes do, and closing
+// one does not give up the other's lock.
+func TestTrial26TwoHandles(t *testing.T) {
+	s, w := counted(t)
+	other, err := Open(t.Context(), s.dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if won, _ := race("refuse", queue.Refuse); len(won) != 0 {
-		t.Errorf("while claimed: %d of 16 won", len(won))
-	}
-	if _, err := s.Fail(t.Context(), d.Receipt, queue.FailOptions{}); err != nil {
+	third, err := Open(t.Context(), s.dir, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if won, _ := race("refuse", queue.Refuse); len(won) != 1 || won[0].Generation == d.Receipt.Generation {
-		t.Errorf("while failed: %+v", won)
+	defer third.Close()
+	lock := openLock(t, s.dir)
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.Arm(watch(func(op fsguard.Op, path string) {
+		if op == fsguard.OpRename && path == statePath {
+			once.Do(func() { close(inside); <-goOn })
+		}
+	}))
+	answers := make(chan error, 2)
+	enqueue := func(s *Store, id string) {
+		_, err := s.Enqueue(t.Context(), "mail", small(id))
+		answers <- err
+	}
+	go enqueue(s, "a")
+	<-inside
+	go enqueue(third, "b")
+	until(func() bool { return (waiter{Store: third}).queued() == 1 })
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := lock.probe(t, "try"); got != "held" {
+		t.Errorf("another handle was closed, and the lock is %s", got)
+	}
+	if n := len(answers); n != 0 {
+		t.Errorf("%d calls were answered while one was inside its commit", n)
+	}
+	close(goOn)
+	for range 2 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			if _, err := []*Store{s, third}[i%2].Enqueue(t.Context(), "mail", small(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if st, err := s.Status(t.Context(), queue.StatusOptions{}); err != nil || st.Queues["mail"].Ready != 42 {
+		t.Errorf("%+v %v", st, err)
 	}
 }
 
