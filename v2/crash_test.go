@@ -74,6 +74,31 @@ func withDeadOwner(t testing.TB, d *crashtest.Disk, s *Store) {
 	d.MkdirAll(space + "/" + objectsDir + "/" + token{8}.String())
 }
 
+// withConsent is withDeadOwner in a store that recovers by itself.
+func withConsent(t testing.TB, d *crashtest.Disk, s *Store) {
+	if err := s.Set(t.Context(), Settings{OnDeadOwner: AutoRecover}); err != nil {
+		t.Fatal(err)
+	}
+	withDeadOwner(t, d, s)
+}
+
+// withDamage is a store whose oldest message has lost its payload.
+func withDamage(t testing.TB, d *crashtest.Disk, s *Store) {
+	put := func(id string) queue.Entry {
+		if _, err := s.Enqueue(t.Context(), "mail", small(id)); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := s.Show(t.Context(), "mail", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shown[0]
+	}
+	lost := put("lost")
+	put("whole")
+	d.WriteRaw(crashDir+"/"+namespaceDir+"/"+objectsDir+"/"+lost.Object+"/"+payloadFile, []byte("{}"))
+}
+
 var bigPayload = []byte(`"` + strings.Repeat("x", smallPayload) + `"`)
 
 var crashScenarios = []crashScenario{
@@ -90,6 +115,9 @@ var crashScenarios = []crashScenario{
 	{name: "claim", setup: withThree, steps: []crashStep{
 		take(queue.ClaimOptions{Max: 2, Label: "w"}),
 		take(queue.ClaimOptions{Lease: queue.NoDeadline}),
+	}},
+	{name: "claim-damaged", setup: withDamage, damaged: true, steps: []crashStep{
+		take(queue.ClaimOptions{Max: 2, Label: "w"}),
 	}},
 	{name: "load", setup: withClaims, steps: []crashStep{
 		func(ctx context.Context, s *Store, r receipts) error {
@@ -112,7 +140,7 @@ var crashScenarios = []crashScenario{
 			return err
 		},
 	}},
-	{name: "replace-payload", setup: withClaims, steps: []crashStep{
+	{name: "replace", setup: withClaims, steps: []crashStep{
 		func(ctx context.Context, s *Store, r receipts) error {
 			return s.ReplacePayload(ctx, r["b"], []byte(`"migrated"`))
 		},
@@ -145,6 +173,9 @@ var crashScenarios = []crashScenario{
 			_, err := s.Enqueue(ctx, "mail", queue.Message{ID: "after", Payload: []byte(`1`), IfExists: queue.Keep})
 			return err
 		},
+	}},
+	{name: "recover-by-consent", setup: withConsent, steps: []crashStep{
+		put(queue.Message{ID: "after", Payload: []byte(`1`)}),
 	}},
 }
 

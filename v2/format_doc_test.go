@@ -40,6 +40,7 @@ func TestDocumentedExample(t *testing.T) {
 	want := sampleState()
 	same("state.json", encodeState(nil, want))
 	same("format.json", encodeFormat(want.store))
+	same("payload.json of several", []byte(sampleObject+"\n"))
 
 	store, err := decodeFormat(docExample(t, "format.json"), formatFile)
 	if err != nil {

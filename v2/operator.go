@@ -39,7 +39,7 @@ func (s *Store) Purge(ctx context.Context, failedName string, o queue.PurgeOptio
 
 func checkFailed(space, name string) error {
 	if space != "" {
-		if err := queue.CheckID(space); err != nil {
+		if err := queue.CheckQueue(space); err != nil {
 			return err
 		}
 	}

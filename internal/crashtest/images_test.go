@@ -225,20 +225,20 @@ func messy(t *testing.T) *Disk {
 
 func TestSamples(t *testing.T) {
 	d := messy(t)
-	list := func(seed uint64) (descs, trees []string) {
-		for img := range d.Images(300, seed) {
+	list := func(limit int, seed uint64) (descs, trees []string) {
+		for img := range d.Images(limit, seed) {
 			descs, trees = append(descs, img.Desc()), append(trees, img.Tree())
 		}
 		return descs, trees
 	}
-	descs, looks := list(1)
+	descs, looks := list(300, 1)
 	if n, all := d.CountImages(300, 1); all || n != len(descs) || n != 300 {
 		t.Errorf("CountImages says %d, %v; there are %d", n, all, len(descs))
 	}
-	if again, _ := list(1); !slices.Equal(again, descs) {
+	if again, _ := list(300, 1); !slices.Equal(again, descs) {
 		t.Error("the same seed gives other images")
 	}
-	if other, _ := list(2); slices.Equal(other, descs) {
+	if other, _ := list(300, 2); slices.Equal(other, descs) {
 		t.Error("another seed gives the same images")
 	}
 	for i, desc := range descs {
@@ -251,7 +251,8 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%s comes back as %s:\n%s\nwas\n%s", desc, img.Desc(), img.Tree(), looks[i])
 		}
 	}
-	// What every sample has.
+	// What every sample has, however small.
+	_, looks = list(1, 1)
 	full := d.Tree()
 	want := map[string]string{"everything lost": "/store/\n", "everything survived": full}
 	for i := range 6 {
@@ -269,9 +270,6 @@ func TestSamples(t *testing.T) {
 			t.Errorf("missing: %s\n%s", what, tree)
 		}
 	}
-	if n, _ := d.CountImages(1, 0); n < len(want) {
-		t.Errorf("a limit of 1 leaves %d images, want at least %d", n, len(want))
-	}
 }
 
 func TestTooManyNamesAreSampled(t *testing.T) {
@@ -279,7 +277,7 @@ func TestTooManyNamesAreSampled(t *testing.T) {
 	for i := range most + 1 {
 		ok(t, dir.Mkdir(fmt.Sprint(i)))
 	}
-	if n, all := d.CountImages(1000, 0); all || n != 1000 {
+	if n, all := d.CountImages(1<<14, 0); all || n <= 2*most {
 		t.Errorf("CountImages says %d, %v", n, all)
 	}
 }

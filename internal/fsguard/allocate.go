@@ -15,7 +15,8 @@ const zeroChunk = 64 << 10
 // Allocate asks fallocate(2) to reserve blocks for the first size bytes. Where it
 // cannot, zeros are written from the file's end up to size, which reserves the
 // same blocks except on a filesystem that copies on write or compresses. Content
-// is never touched. On an error the file may be longer than it was. Nothing is durable until Sync.
+// is never touched. On an error the file may be longer than it was. Nothing is
+// durable until Sync.
 func (f *osFile) Allocate(size int64) error {
 	if size < 0 {
 		return wrap(OpAllocate, f.name, unix.EINVAL)

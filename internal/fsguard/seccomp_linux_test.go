@@ -125,9 +125,20 @@ var acts = map[string]func(dir string, errno syscall.Errno) error{
 		})
 	},
 	"allocate": func(dir string, _ syscall.Errno) error {
-		return withFile(dir, func(_ Dir, f File) error {
+		return withFile(dir, func(d Dir, f File) error {
 			if err := f.Allocate(200_000); err != nil {
 				return err
+			}
+			space, err := d.Space()
+			if err != nil {
+				return err
+			}
+			room, err := reserved(f.(*osFile))
+			if err != nil {
+				return err
+			}
+			if room < 200_000 && !zerosAreFree(space) {
+				return fmt.Errorf("got %d bytes of blocks: the file is sparse", room)
 			}
 			data, err := ReadAll(f, 1<<20)
 			if err != nil {
