@@ -181,7 +181,7 @@ var crashScenarios = []crashScenario{
 
 // smaller bounds an exploration where it would take too long.
 func smaller(o crashtest.Options) crashtest.Options {
-	if raceDetector || testing.Short() {
+	if raceDetector() || testing.Short() {
 		o.MaxImages, o.AfterCheck, o.SecondCrash = min(o.MaxImages, 4), -1, 0
 	}
 	return o
@@ -230,13 +230,13 @@ func TestCrashTwice(t *testing.T) {
 // after it took effect. The process lives on and tries again.
 func TestFault(t *testing.T) {
 	for _, c := range crashScenarios {
-		if raceDetector && c.name != "enqueue" && c.name != "ack" {
+		if raceDetector() && c.name != "enqueue" && c.name != "ack" {
 			continue // explored without it
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			o := crashtest.Options{MaxImages: 2, AfterCheck: -1, Uneven: true}
-			if raceDetector {
+			if raceDetector() {
 				o.Errnos = []syscall.Errno{syscall.EIO}
 			}
 			crashtest.ExploreErrors(t, c.scenario(t), o)
@@ -249,7 +249,7 @@ func TestFaultLeft(t *testing.T) {
 	for _, c := range crashScenarios {
 		switch c.name {
 		case "enqueue", "claim", "ack", "recover":
-			if raceDetector {
+			if raceDetector() {
 				continue // explored without it
 			}
 			c.leave = true

@@ -68,6 +68,7 @@ func mustClaim(t testing.TB, s *Store, name string, o queue.ClaimOptions) []queu
 
 // What Create finds in the place decides: it makes a store or touches nothing.
 func TestCreateWhere(t *testing.T) {
+	t.Parallel()
 	inside := func(names ...string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			for _, name := range names {
@@ -141,6 +142,10 @@ func TestCreateWhere(t *testing.T) {
 					t.Error("resume: no error")
 				}
 				unchanged(t, filepath.Dir(home), before)
+				if _, err := OpenOrCreate(t.Context(), dir, o); c.want != ErrExists && !strings.HasPrefix(c.name, "a store") {
+					refusal(t, "open or create", err, c.want, c.names)
+				}
+				unchanged(t, filepath.Dir(home), before)
 				if open := w.Open(); len(open) > 0 {
 					t.Errorf("left open: %q", open)
 				}
@@ -204,54 +209,59 @@ func TestRootOfAnotherUser(t *testing.T) {
 // Of racing Creates one wins, the others meet ErrExists; racing OpenOrCreates all get
 // the one store.
 func TestRacingCreates(t *testing.T) {
-	const racers = 4
-	race := func(t *testing.T, fsys func() fsguard.FS, dir string) {
-		ways := []func(context.Context, string, *Options) (*Store, error){Create, OpenOrCreate}
-		for _, way := range ways {
-			dir := dir + fmt.Sprint(len(ways))
-			ways = ways[1:]
-			var wg sync.WaitGroup
-			var ids [racers]string
-			var errs [racers]error
-			start := make(chan struct{})
-			for i := range racers {
-				wg.Go(func() {
-					<-start
-					s, err := way(t.Context(), dir, &Options{fs: fsys()})
-					if errs[i] = err; err == nil {
-						ids[i] = s.ID()
-						s.Close()
-					}
-				})
-			}
-			close(start)
-			wg.Wait()
-			won := 0
-			for i, err := range errs {
-				switch {
-				case err == nil:
-					won++
-				case len(ways) == 0 || !errors.Is(err, ErrExists):
-					t.Error(err)
-				}
-				if len(ways) == 0 && ids[i] != ids[0] {
-					t.Errorf("two stores: %s and %s", ids[i], ids[0])
-				}
-			}
-			if len(ways) > 0 && won != 1 {
-				t.Errorf("%d creates won", won)
-			}
-		}
-	}
+	t.Parallel()
 	for range 100 {
 		d := crashtest.NewDisk()
 		d.MkdirAll("/data")
-		race(t, func() fsguard.FS { return d.Process() }, simDir)
+		raceToCreate(t, func() fsguard.FS { return d.Process() }, simDir)
 	}
 	for range 5 {
 		dir := filepath.Join(t.TempDir(), "store")
-		race(t, fsguard.OS, dir)
-		mustVerify(t, dir+"2")
+		raceToCreate(t, fsguard.OS, dir)
+		mustVerify(t, dir)
+		mustVerify(t, dir+"-2")
+	}
+}
+
+func raceToCreate(t *testing.T, fsys func() fsguard.FS, dir string) {
+	t.Helper()
+	race := func(dir string, way func(context.Context, string, *Options) (*Store, error)) (ids []string, errs []error) {
+		const racers = 4
+		ids, errs = make([]string, racers), make([]error, racers)
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range racers {
+			wg.Go(func() {
+				<-start
+				s, err := way(t.Context(), dir, &Options{fs: fsys()})
+				if errs[i] = err; err == nil {
+					ids[i] = s.ID()
+					s.Close()
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		return ids, errs
+	}
+	won := 0
+	_, errs := race(dir, Create)
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, ErrExists):
+			t.Errorf("create: %v", err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d creates won", won)
+	}
+	ids, errs := race(dir+"-2", OpenOrCreate)
+	for i, err := range errs {
+		if err != nil || ids[i] != ids[0] {
+			t.Errorf("open or create: %v; stores %q", err, ids)
+		}
 	}
 }
 
@@ -259,6 +269,7 @@ func TestRacingCreates(t *testing.T) {
 // is no store, or finds a whole one; and ResumeCreate, cut off at any instant too and
 // called again, makes it whole.
 func TestResumeAfterEveryPrefix(t *testing.T) {
+	t.Parallel()
 	d := crashtest.NewDisk()
 	d.MkdirAll("/data")
 	ops := cutOff(d, Create, crashtest.Plan{Mode: crashtest.StoppingBefore})

@@ -43,7 +43,7 @@ func newDraft(base *state, commit token, now instant, size int64) *draft {
 	next.queues = slices.Clone(base.queues)
 	next.failed = slices.Clone(base.failed)
 	return &draft{
-		st: &next, base: base, now: now, millis: now.Wall.UnixMilli(), bytes: size,
+		st: &next, base: base, now: now, millis: max(0, now.Wall.UnixMilli()), bytes: size,
 		itemOf: map[generation]int{}, own: map[string]bool{}, ownNS: map[string]bool{},
 	}
 }

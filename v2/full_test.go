@@ -136,6 +136,7 @@ func mustEmpty(t *testing.T, f *fullStore) {
 // on, each by giving up the reserve. When there is room again, the next enqueue brings
 // the reserve back.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, name := range slices.Sorted(maps.Keys(fullActs)) {
 		t.Run(name, func(t *testing.T) {
 			f := newFullStore(t, Options{MinFreeBytes: -1})

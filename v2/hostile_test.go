@@ -229,6 +229,7 @@ func copyOf(t *testing.T, store string) (dir string, at func(names ...string) st
 // Every way into a bad store ends in the error that says what is wrong and where, and
 // leaves every byte, name, mode and time as it was.
 func TestBadStores(t *testing.T) {
+	t.Parallel()
 	good := goodStore(t)
 	for _, c := range badStores() {
 		t.Run(c.name, func(t *testing.T) {
@@ -254,6 +255,7 @@ func TestBadStoresHardLink(t *testing.T) {
 
 // A state that was cut off anywhere is refused: whatever the cut leaves.
 func TestBadStoresCutOff(t *testing.T) {
+	t.Parallel()
 	dir, at := copyOf(t, goodStore(t))
 	path := at(stateFile)
 	whole := mustRead(t, path)
@@ -321,6 +323,7 @@ func TestAllowUnsafeRoot(t *testing.T) {
 // An interrupted creation in which anything else stands is no longer only that: it is
 // refused as it is.
 func TestResumeRefusesWhatItDidNotMake(t *testing.T) {
+	t.Parallel()
 	good := goodStore(t)
 	for _, c := range []badStore{
 		{"an object", func(t *testing.T, at func(...string) string) {

@@ -266,7 +266,8 @@ func (m *seqModel) settle(t testing.TB, s *Store, name string, open *seqStep) (h
 	return happened
 }
 
-// The same at every point of each transition, exactly. The process kills itself
+// The same at every point of each transition, exactly; of enqueue it is T21, the
+// store's part: nothing but an orphan is left. The process kills itself
 // before and after operation k, for k = 1, 2… until it has none left.
 func TestKillAtEveryOperation(t *testing.T) {
 	for _, op := range []string{"enqueue", "claim", "ack", "fail", "recover"} {

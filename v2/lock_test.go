@@ -76,6 +76,7 @@ func (w waiter) queued() int {
 // A cancelled waiter returns before the lock is free, and the wait that it leaves
 // serves the next caller.
 func TestAbandonedWaitServesTheNext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	w, first := newWaiter(t, ctx)
 	cancel()
@@ -106,6 +107,7 @@ func TestAbandonedWaitServesTheNext(t *testing.T) {
 
 // An abandoned wait that serves nobody lets the lock go as soon as it obtains it.
 func TestAbandonedWaitLetsGo(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	w, first := newWaiter(t, ctx)
 	cancel()
@@ -124,6 +126,7 @@ func TestAbandonedWaitLetsGo(t *testing.T) {
 
 // Many callers wait in one place of the kernel's queue, and do not poll.
 func TestManyWaitAsOne(t *testing.T) {
+	t.Parallel()
 	w, first := newWaiter(t, t.Context())
 	const callers = 50
 	var wg sync.WaitGroup
@@ -155,6 +158,7 @@ func TestManyWaitAsOne(t *testing.T) {
 // Close returns although the lock is not free; who waits learns it, and the lock is
 // let go when its turn comes.
 func TestCloseWhileWaiting(t *testing.T) {
+	t.Parallel()
 	w, first := newWaiter(t, t.Context())
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -204,6 +208,7 @@ func lastSync(op fsguard.Op, path string) bool {
 // marked uncertain; every other process stops; this process resolves it with its
 // next call, by a fresh revision, and nothing happens twice.
 func TestTrial15UncertainCommit(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		op   seqStep
 		want func(u *queue.UncertainError) bool
@@ -322,6 +327,7 @@ func try(args []string) error {
 // T15: the process that was told dies. Others stop until the operator recovers; then
 // the store still knows whether it happened.
 func TestTrial15UncertainAndDead(t *testing.T) {
+	t.Parallel()
 	for _, consent := range []OnDeadOwner{Stop, AutoRecover} {
 		s, dir := newTestStore(t, &Options{OnDeadOwner: consent})
 		ctx := t.Context()

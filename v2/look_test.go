@@ -231,7 +231,11 @@ func TestLookAfter(t *testing.T) {
 	look, err := OpenReadOnly(t.Context(), simDir, &Options{fs: d.Process(), LookAfter: time.Millisecond})
 	mustDo(t, err)
 	defer look.Close()
-	if st, err := look.Status(t.Context(), queue.StatusOptions{}); err != nil || !st.Settled || !st.Complete() {
+	// One that has the time waits for the lock, and gets it when it is free.
+	patient, err := OpenReadOnly(t.Context(), simDir, &Options{fs: d.Process(), LookAfter: time.Hour})
+	mustDo(t, err)
+	defer patient.Close()
+	if st, err := patient.Status(t.Context(), queue.StatusOptions{}); err != nil || !st.Settled || !st.Complete() {
 		t.Errorf("status with the lock free: %+v, %v", st, err)
 	}
 
@@ -264,13 +268,18 @@ func TestLookAfter(t *testing.T) {
 	if _, err := look.Status(ctx, queue.StatusOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("status with a context that is over: %v", err)
 	}
+	waits := make(chan queue.Status)
+	go func() {
+		st, err := patient.Status(t.Context(), queue.StatusOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		waits <- st
+	}()
+	waitFor(patient, 1)
 	held.release()
-	st, err := look.Status(t.Context(), queue.StatusOptions{})
-	for err == nil && !st.Settled { // its wait from before may still be on its way
-		st, err = look.Status(t.Context(), queue.StatusOptions{})
-	}
-	if err != nil || !st.Complete() {
-		t.Errorf("status with the lock free again: %+v, %v", st, err)
+	if st := <-waits; !st.Complete() {
+		t.Errorf("status after the wait: %+v", st)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -126,6 +128,12 @@ func skip(t *testing.T, reason string) {
 		t.Fatalf("may not be skipped here: %s", reason)
 	}
 	t.Skip(reason)
+}
+
+// raceDetector reports whether this binary was built with it.
+func raceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // seedFlag replays a random run.

@@ -22,6 +22,7 @@ import (
 // Open finds a store that a Create in progress is making either not at all or whole.
 // It never calls a Create that is still at work an interrupted one.
 func TestOpenDuringCreate(t *testing.T) {
+	t.Parallel()
 	for range 40 {
 		d := crashtest.NewDisk()
 		d.MkdirAll("/data")
@@ -67,6 +68,7 @@ func TestOpenDuringCreate(t *testing.T) {
 // A store that was moved, or of which a part was put in the place of another, is
 // noticed by the next call, which changes nothing.
 func TestReplacedWhileOpen(t *testing.T) {
+	t.Parallel()
 	other := func(t *testing.T, dir string) string {
 		s, err := Create(t.Context(), dir+"-other", nil)
 		if err != nil {
@@ -230,6 +232,21 @@ func TestT26NoFlock(t *testing.T) {
 	for _, errno := range []error{syscall.ENOSYS, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ENOLCK} {
 		t.Run(fmt.Sprint(errno), func(t *testing.T) {
 			unsupported(t, func(d *crashtest.Disk) { d.SetLockError(errno) }, errno, true)
+
+			// An open store stops, and goes on when flock works again.
+			d, s := simStore(t, nil)
+			mustEnqueue(t, s, "mail", small("a"))
+			before := d.Tree()
+			d.SetLockError(errno)
+			for _, write := range writers[:4] {
+				refusal(t, write.name, write.do(t.Context(), s), ErrUnsupported, "flock")
+			}
+			refusal(t, "status", second(s.Status(t.Context(), queue.StatusOptions{})), ErrUnsupported, "flock")
+			if after := d.Tree(); after != before {
+				t.Errorf("changed:\n%s", after)
+			}
+			d.SetLockError(nil)
+			mustEnqueue(t, s, "mail", small("b"))
 		})
 	}
 }

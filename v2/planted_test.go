@@ -63,12 +63,12 @@ var plantedBugs = []struct {
 // Each planted bug makes its test fail. The source is changed in an overlay: what is
 // tested is the real code but for that one place.
 func TestPlantedBugsAreCaught(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raceDetector() || testing.Short() {
 		t.Skip("runs without the race detector and without -short: it builds this package many times over")
 	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
-		t.Skip("no go command here to build the planted bugs with")
+		skip(t, "no go command here to build the planted bugs with")
 	}
 	for _, bug := range plantedBugs {
 		t.Run(bug.name, func(t *testing.T) {

@@ -284,10 +284,10 @@ func TestHandOvers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until := st.Revision + commits
+	last := st.Revision + commits
 	children := make([]*process, processes)
 	for i := range children {
-		children[i] = start(t, "hand over", dir, fmt.Sprint(until))
+		children[i] = start(t, "hand over", dir, fmt.Sprint(last))
 		children[i].line(t) // it is ready
 	}
 	for _, p := range children {
@@ -296,7 +296,7 @@ func TestHandOvers(t *testing.T) {
 		}
 	}
 	owner := map[uint64]int{}
-	from, to := uint64(0), until // while all three contend
+	from, to := uint64(0), last // while all three contend
 	looks := 0
 	for i, p := range children {
 		lines, err := p.rest()
@@ -349,7 +349,7 @@ func TestHandOvers(t *testing.T) {
 func handOver(args []string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	until, err := strconv.ParseUint(args[1], 10, 64)
+	last, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
 		return err
 	}
@@ -377,7 +377,7 @@ func handOver(args []string) error {
 			looks++
 		}
 	}()
-	for made := uint64(0); made < until; {
+	for made := uint64(0); made < last; {
 		err := s.submit(ctx, &call{writes: true, decide: func(v *view) error {
 			v.draft.dirty = true // a revision that changes nothing else
 			made = v.draft.st.revision

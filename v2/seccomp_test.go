@@ -38,6 +38,7 @@ var trapped = []string{
 // The store lives its whole life under a filter that kills the process at the first
 // call of a kind.
 func TestForbiddenCallsAreNotMade(t *testing.T) {
+	t.Parallel()
 	for name, calls := range map[string][]string{"links": linking, "android": trapped} {
 		t.Run(name, func(t *testing.T) {
 			needSeccomp(t)
@@ -53,6 +54,7 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 
 // The filters are real: each of the calls kills the process that makes it.
 func TestForbiddenCallsKill(t *testing.T) {
+	t.Parallel()
 	needSeccomp(t)
 	for _, calls := range [][]string{linking, trapped} {
 		for _, call := range known(calls) {

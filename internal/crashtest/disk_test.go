@@ -72,6 +72,21 @@ func TestKillLosesDescriptorsAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestSettle(t *testing.T) {
+	d, p, dir := store(t)
+	ok(t, dir.Lock(fsguard.Exclusive))
+	must(must(dir.Create("a"))(t).WriteAt([]byte("1"), 0))(t)
+	d.Settle()
+	wantErr(t, dir.Mkdir("b"), fsguard.OpMkdir, ErrKilled)
+	if n, all := d.CountImages(10, 0); n != 1 || !all || p.Open() != 0 {
+		t.Errorf("after Settle there are %d images and %d descriptors", n, p.Open())
+	}
+	try(t, openRoot(t, d.Process()), fsguard.Exclusive, true)
+	if got := string(d.ReadRaw("/store/a")); got != "1" {
+		t.Errorf("a holds %q", got)
+	}
+}
+
 // A number is taken again only when neither a name nor a descriptor holds it.
 func TestInodeNumbersAreReused(t *testing.T) {
 	_, _, dir := store(t)

@@ -167,9 +167,8 @@ func TestBeforeAndAfter(t *testing.T) {
 			}
 			at, after := result(FailAt(1, syscall.EIO)), result(FailAfter(1, syscall.EIO))
 			stopBefore, stopAfter := result(StopBefore(1)), result(StopAfter(1))
-			if op == fsguard.OpClose {
-				untouched, at = done, done
-				stopBefore = done
+			if op == fsguard.OpClose && at == done {
+				at = untouched
 			}
 			if at != untouched || stopBefore != untouched {
 				t.Errorf("before: got\n%s\nand\n%s\nwant\n%s", at, stopBefore, untouched)
@@ -238,6 +237,17 @@ func TestMatching(t *testing.T) {
 			t.Errorf("call %d: another path got %v", i, err)
 		}
 	}
+}
+
+func TestFailAlwaysFrom(t *testing.T) {
+	_, p, _ := store(t)
+	b := newBench(t, p, "/store")
+	b.w.Arm(FailAlwaysFrom(2, syscall.EROFS))
+	ok(t, b.dir.Mkdir("one"))
+	for range 3 {
+		wantErr(t, b.dir.Mkdir("two"), fsguard.OpMkdir, syscall.EROFS)
+	}
+	must(b.dir.Lstat("one"))(t) // reads are not numbered here
 }
 
 func TestSpelledWriteFile(t *testing.T) {

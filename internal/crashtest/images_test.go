@@ -272,6 +272,37 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// Of the four images, none comes from another by leaving out what cannot be reached.
+func TestSmallSample(t *testing.T) {
+	d, _, dir := store(t)
+	ok(t, dir.Mkdir("a"))
+	ok(t, dir.Mkdir("b"))
+	var got []string
+	for img := range d.Images(1, 0) {
+		got = append(got, img.Desc())
+	}
+	if want := []string{"2:00", "2:11", "2:01", "2:10"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestImagesAreOfTheMomentOfTheCall(t *testing.T) {
+	d, _, dir := store(t)
+	ok(t, dir.Mkdir("a"))
+	images := d.Images(10, 0)
+	ok(t, dir.Mkdir("b"))
+	ok(t, dir.Sync())
+	count := 0
+	for img := range images {
+		if count++; img.Exists("/store/b") {
+			t.Errorf("image %s has what was made after the call", img.Desc())
+		}
+	}
+	if count != 2 {
+		t.Errorf("%d images, want 2", count)
+	}
+}
+
 func TestTooManyNamesAreSampled(t *testing.T) {
 	d, _, dir := store(t)
 	for i := range most + 1 {
