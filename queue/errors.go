@@ -173,7 +173,9 @@ type UncertainError struct {
 	Commit   string // its commit token
 	Base     string // the commit token of the revision before it
 
-	Enqueued   []Enqueued      // what Enqueue would have returned
+	Enqueued []Enqueued // what Enqueue would have returned
+	// Good only once Resolve says that the commit happened: the claim of another
+	// worker may else come to have the same receipt.
 	Deliveries []Delivery      // what Claim or Load would have returned
 	Damaged    []*DamagedError // what Claim would have reported beside them
 	Refused    error           // the refusal that the call would have met

@@ -83,7 +83,15 @@ func socketInstead(path, _ string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return unix.Bind(fd, &unix.SockaddrUnix{Name: path})
+	short, err := os.MkdirTemp("", "s") // the path of a socket is bounded
+	if err != nil {
+		return err
+	}
+	defer os.Remove(short)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: short + "/s"}); err != nil {
+		return err
+	}
+	return os.Rename(short+"/s", path)
 }
 
 // badStores lists what is wrong in each, and which error says so.

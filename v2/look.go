@@ -58,7 +58,7 @@ func (s *Store) Peek(ctx context.Context, name string, n int) ([]queue.Entry, er
 	err := s.look(ctx, func(v *view) error {
 		out = nil
 		q := v.draft.st.queue(name)
-		if q == nil {
+		if q == nil || q.paused {
 			return nil
 		}
 		for _, p := range q.line {

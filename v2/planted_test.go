@@ -40,7 +40,7 @@ var plantedBugs = []struct {
 	{"record blanked after uncertainty", "TestUncertaintyIsSeenByEveryProcess", []edit{
 		{"lock.go", "	t.keep = true\n", ""}}},
 	{"refusal answered before its sync", "TestAnswersWaitForTheSyncTheyRestOn", []edit{
-		{"pipeline.go", "			u.Refused = c.err\n", "			continue\n"}}},
+		{"serve.go", "			u.Refused = c.err\n", "			continue\n"}}},
 	{"failed sync taken for success", "TestAnswersWaitForTheSyncTheyRestOn", []edit{
 		{"commit.go", "	if err := parent.Sync(); err != nil {\n		return", "	if err := parent.Sync(); err != nil && false {\n		return"}}},
 	{"settled by ID without the attempt", "TestT04LateWorkerIsRefused", []edit{

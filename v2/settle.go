@@ -95,7 +95,9 @@ func (d *draft) fail(r queue.Receipt, cause, as string) (string, error) {
 		return "", fmt.Errorf("failed %q, from %s/%s: %w", as, e.queue, e.id, queue.ErrFailedExists)
 	}
 	failed := s.claimed.ref
-	failed.lastError = cause
+	if cause != "" {
+		failed.lastError = cause
+	}
 	q := d.finish(r.Queue, s)
 	d.bury(q, space, as, s.id, failed)
 	return as, nil

@@ -162,13 +162,14 @@ func (w *Wrapper) fail(c call, err error) error {
 	return &fsguard.Error{Op: c.op, Name: c.name, Err: err}
 }
 
+// stop is the death of the process. Only one operation has the plan's number, so it
+// comes once.
 func (w *Wrapper) stop() {
 	w.mu.Lock()
-	first := !w.stopped
 	w.stopped = true
 	onStop := w.plan.OnStop
 	w.mu.Unlock()
-	if first && onStop != nil {
+	if onStop != nil {
 		onStop()
 	}
 }

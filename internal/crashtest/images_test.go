@@ -5,6 +5,7 @@ package crashtest
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -240,6 +241,9 @@ func TestSamples(t *testing.T) {
 	}
 	if other, _ := list(300, 2); slices.Equal(other, descs) {
 		t.Error("another seed gives the same images")
+	}
+	if !slices.ContainsFunc(descs, regexp.MustCompile(`:[ht]\d+,.*:[ht]\d+`).MatchString) {
+		t.Error("no two contents are torn at once")
 	}
 	for i, desc := range descs {
 		if slices.Index(descs, desc) != i {

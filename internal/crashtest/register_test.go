@@ -125,6 +125,10 @@ func (r *register) increment() (int, error) {
 		return 0, err
 	}
 	if err := r.publish(state(next, object)); err != nil {
+		var e *fsguard.Error
+		if r.bug == "failed rename taken for none" && errors.As(err, &e) && e.Op == fsguard.OpRename {
+			return 0, errors.Join(err, r.removeObject(object))
+		}
 		return 0, err
 	}
 	r.value = next
@@ -171,6 +175,20 @@ func (r *register) writeObject(value int) (string, error) {
 		targets = append(targets, objects)
 	}
 	return name, r.fs.SyncAll(targets...)
+}
+
+func (r *register) removeObject(name string) error {
+	objects, err := r.store.OpenDir("objects")
+	if err != nil {
+		return err
+	}
+	defer objects.Close()
+	dir, err := objects.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return errors.Join(dir.Remove("payload"), objects.RemoveDir(name))
 }
 
 // publish makes the state be text.

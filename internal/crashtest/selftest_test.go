@@ -4,7 +4,10 @@ package crashtest
 
 import (
 	"errors"
+	"os"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -58,6 +61,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"recovery removes first", second, `live, stop-after-\d+, image=.*open state: no such file`},
 		{"visible state only synced", readerErrs, `fail-at-.*live, clean, image=.*value is 5, want 6`},
 		{"error read as not there", errs, `value 1 was answered, want`},
+		{"failed rename taken for none", errs, `fail-after-\d+-EIO, .*open payload: no such file`},
 		{"sync retried", errs, `sync state.tmp \(operation \d+\) on a description whose sync had failed`},
 		{"sync error ignored", errs, `image=.*state is damaged`},
 		{"write error ignored", errs, `state is damaged`},
@@ -199,22 +203,110 @@ func TestStopFreesWaitingGoroutines(t *testing.T) {
 		if err != nil {
 			return
 		}
-		waited := make(chan error)
-		if root.Lock(fsguard.Exclusive) == nil {
-			go func() { waited <- second.Lock(fsguard.Exclusive) }()
-			if root.Unlock() != nil {
-				if err := <-waited; !errors.Is(err, ErrStopped) {
-					t.Errorf("the waiting Lock got %v, want ErrStopped", err)
-				}
-				return
+		if root.Lock(fsguard.Exclusive) != nil {
+			return
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- second.Lock(fsguard.Exclusive) }()
+		disk := fs.(*Wrapper).inner.(*Process).d
+		for disk.Waiting() == 0 && len(waited) == 0 {
+			runtime.Gosched()
+		}
+		if root.Unlock() != nil {
+			if err := <-waited; !errors.Is(err, ErrStopped) {
+				t.Errorf("the waiting Lock got %v, want ErrStopped", err)
 			}
-			if <-waited != nil || second.Close() != nil {
-				return
-			}
+			return
+		}
+		if <-waited != nil || second.Close() != nil {
+			return
 		}
 		run(fs, j)
 	}
-	Explore(t, s, Options{Uneven: true, Timeout: 20 * time.Second})
+	Explore(t, s, Options{Timeout: 20 * time.Second})
+}
+
+// The set-up is durable, and its processes are gone, whatever it did.
+func TestSetupIsSettled(t *testing.T) {
+	s := registerScenario("")
+	s.Setup = func(t testing.TB, d *Disk) {
+		setUpRegister(t, d)
+		store, err := d.Process().OpenRoot("/store")
+		if err == nil {
+			err = errors.Join(store.Mkdir("extra"), store.Lock(fsguard.Exclusive))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := s.Check
+	s.Check = func(t testing.TB, fs fsguard.FS, j *Journal) error {
+		if _, err := fs.Stat("/store/extra"); err != nil {
+			return err
+		}
+		return check(t, fs, j)
+	}
+	Explore(t, s, Options{Timeout: 20 * time.Second})
+}
+
+// The outcome of a parallel exploration is that of the first operation that fails,
+// and what comes much later is not tried any more.
+func TestInParallelReturnsTheFirstError(t *testing.T) {
+	var calls atomic.Int64
+	err := inParallel(100_000, func(i int) error {
+		calls.Add(1)
+		if i >= 7 && i%2 == 1 {
+			return errors.New(strconv.Itoa(i))
+		}
+		return nil
+	})
+	if err == nil || err.Error() != "7" || calls.Load() > 1000 {
+		t.Errorf("got %v after %d calls, want 7", err, calls.Load())
+	}
+}
+
+// What a process says after its death is not recorded.
+func TestDeadProcessAcknowledgesNothing(t *testing.T) {
+	s := registerScenario("")
+	run := s.Run
+	s.Run = func(fs fsguard.FS, j *Journal) {
+		run(fs, j)
+		if _, err := fs.Stat("/store"); errors.Is(err, ErrStopped) {
+			j.Ack("value", 999)
+		}
+	}
+	Explore(t, s, Options{})
+}
+
+// A crash falls between the steps of WriteFile too.
+func TestWriteFileIsSpelledOut(t *testing.T) {
+	s := registerScenario("")
+	s.Run = func(fs fsguard.FS, j *Journal) {
+		dir, err := fs.OpenRoot("/store")
+		if err == nil {
+			err = dir.WriteFile("note", []byte("x"))
+		}
+		if err == nil {
+			err = dir.Sync()
+		}
+		if err == nil {
+			j.Ack("note", "x")
+		}
+	}
+	s.Check = func(t testing.TB, fs fsguard.FS, j *Journal) error {
+		dir, err := fs.OpenRoot("/store")
+		if err != nil {
+			return err
+		}
+		_, err = (&register{store: dir}).read("note")
+		if _, acked := j.Last("note", Acked); !acked && errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return err
+	}
+	if stats := Explore(t, s, Options{}); stats.Ops != len([]string{"writefile", "create", "write", "sync", "rename", "syncdir"}) {
+		t.Errorf("%v", stats)
+	}
 }
 
 func TestErrnoNames(t *testing.T) {

@@ -1,0 +1,60 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"example.com/holdfast/queue"
+)
+
+// look submits a call that changes nothing. With a LookAfter it shows, when the
+// lock does not come in time, the last committed state, unsettled.
+func (s *Store) look(ctx context.Context, decide func(v *view) error) error {
+	c := &call{decide: decide}
+	if s.opts.LookAfter <= 0 || !s.readOnly {
+		return s.submit(ctx, c)
+	}
+	short, cancel := context.WithTimeout(ctx, s.opts.LookAfter)
+	defer cancel()
+	err := s.submit(short, c)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return s.glance(decide)
+	}
+	return err
+}
+
+// glance looks without the lock. state.json is replaced atomically, so what is read
+// is some whole state; that its commit is durable, nobody has said.
+func (s *Store) glance(decide func(v *view) error) error {
+	p, err := s.repin(true)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	c, err := s.readState(p)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if c.st.store != s.id {
+		return fmt.Errorf("%s is another store than the one that was opened: %w", s.dir, ErrReplaced)
+	}
+	reader := &payloads{objects: p.objects}
+	defer reader.close()
+	d := newDraft(c.st, c.st.commit, s.clock.Now(), c.size)
+	return decide(&view{draft: d, load: reader.read, pins: p, owner: s.glanceOwner(p)})
+}
+
+// glanceOwner reads who holds the lock now, for people.
+func (s *Store) glanceOwner(p *pins) *queue.Owner {
+	var buf [recordSize + 1]byte
+	n, _ := p.lock.ReadAt(buf[:], 0) // an unreadable record shows as an unknown owner
+	owner, blank := decodeRecord(buf[:n])
+	if blank {
+		return nil
+	}
+	return &owner
+}

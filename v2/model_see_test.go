@@ -1,0 +1,193 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"example.com/holdfast/queue"
+)
+
+// What can be seen, on both sides.
+
+// see compares everything that can be seen.
+func (m *modelRun) see() {
+	st, now, store := m.st(), m.at(), m.base.store.String()
+	status := st.status(modelQueues, now)
+	status.Settled = true
+	empty := true
+	for _, name := range modelQueues {
+		q := m.want.queues[name]
+		if got, want := status.Queues[name], m.want.status(name, now); got != want {
+			m.Fatalf("%s: status %+v, want %+v", name, got, want)
+		}
+		empty = empty && len(q.live) == 0
+
+		// The listing, in order of delivery, and what a peek shows.
+		var listed []queue.Entry
+		sq := st.queue(name)
+		for _, s := range sq.slots {
+			listed = append(listed, st.entries(sq, s, now)...)
+		}
+		slices.SortFunc(listed, func(a, b queue.Entry) int { return int(int64(a.Seq) - int64(b.Seq)) })
+		var want []queue.Entry
+		for i, w := range q.live {
+			e := m.want.entry(store, q, w, now)
+			if i < len(listed) {
+				e.Seq, e.Object = listed[i].Seq, listed[i].Object
+			}
+			want = append(want, e)
+		}
+		if !reflect.DeepEqual(listed, want) {
+			m.Fatalf("%s: listed\n%+v\nwant\n%+v", name, listed, want)
+		}
+		var peeked, due []string
+		for _, p := range sq.line {
+			s, _ := sq.find(p.id)
+			if r, ok := s.due(p.seq, now.Wall.UnixMilli()); ok {
+				peeked = append(peeked, r.gen.String())
+			}
+		}
+		for _, w := range q.due(now) {
+			due = append(due, w.gen)
+		}
+		if !slices.Equal(peeked, due) {
+			m.Fatalf("%s: due are %v, want %v", name, peeked, due)
+		}
+	}
+	if status.Complete() != empty {
+		m.Fatalf("complete: %v, and nothing is live: %v", status.Complete(), empty)
+	}
+	m.seeFailed(st)
+	m.seeReceipts(st, store)
+	m.seePayloads(st)
+}
+
+func (m *modelRun) seeFailed(st *state) {
+	n := 0
+	for _, f := range st.failed {
+		for _, e := range f.entries {
+			n++
+			w := m.want.failed[ledgerName{f.name, e.name}]
+			if w == nil {
+				m.Fatalf("failed %q in %q is not expected", e.name, f.name)
+			}
+			got, want := failedEntryOf(f.name, e), w.entry()
+			want.State, want.FailedName, want.Namespace, want.FailedAt = queue.Failed, e.name, f.name, time.UnixMilli(w.failedAt)
+			want.Seq, want.Object = got.Seq, got.Object
+			if !reflect.DeepEqual(got, want) {
+				m.Fatalf("failed\n%+v\nwant\n%+v", got, want)
+			}
+		}
+	}
+	if n != len(m.want.failed) {
+		m.Fatalf("%d failed messages, want %d", n, len(m.want.failed))
+	}
+}
+
+// seeReceipts tries every receipt: of those for one ID at most one is good.
+func (m *modelRun) seeReceipts(st *state, store string) {
+	good := map[[2]string]queue.Receipt{}
+	for _, x := range m.receipts {
+		_, err := (&draft{st: st}).held(x)
+		if _, _, _, wantErr := m.want.held(store, x); !errors.Is(err, wantErr) {
+			m.Fatalf("%s: %v, want %v", x, err, wantErr)
+		}
+		if err != nil {
+			continue
+		}
+		at := [2]string{x.Queue, x.ID}
+		if other, twice := good[at]; twice {
+			m.Fatalf("two receipts are good: %s and %s", other, x)
+		}
+		good[at] = x
+	}
+}
+
+// seePayloads reads every payload: the bytes are the ones that were enqueued.
+func (m *modelRun) seePayloads(st *state) {
+	want := m.want.byGeneration()
+	n := 0
+	st.refs(func(_, _ string, r *ref) bool {
+		n++
+		w := want[r.gen.String()]
+		if w == nil {
+			m.Fatalf("generation %s is not expected", r.gen)
+		}
+		payload, damage, err := m.read(r)
+		switch ok := err == nil && damage == "" && string(payload) == w.payload; {
+		case ok != (w.fault == faultNone), (damage != "") != (w.fault == faultDamaged):
+			m.Fatalf("%s/%s reads as %.50q, %q, %v; want %.50q", w.queue, w.id, payload, damage, err, w.payload)
+		}
+		return true
+	})
+	if n != len(want) {
+		m.Fatalf("%d references, want %d", n, len(want))
+	}
+}
+
+// status gives the gauges and counters of a queue.
+func (l *ledger) status(name string, now instant) queue.QueueStatus {
+	q := l.queues[name]
+	s := queue.QueueStatus{Paused: q.paused, Counters: q.counted}
+	for _, m := range q.live {
+		switch {
+		case m.stage == stageLeased:
+			s.Processing++
+			if m.over(now) {
+				s.Overdue++
+			}
+			continue
+		case q.blocked(m):
+			s.Blocked++
+		case m.scheduled(now):
+			s.Scheduled++
+		default:
+			s.Ready++
+		}
+		s.Pending++
+	}
+	for _, m := range l.failed {
+		if m.queue == name {
+			s.Failed++
+		}
+	}
+	return s
+}
+
+// entry gives what a look at a live message shows, but for its sequence and object.
+func (l *ledger) entry(store string, q *ledgerQueue, m *ledgerMessage, now instant) queue.Entry {
+	e := m.entry()
+	switch {
+	case m.stage == stageLeased:
+		e.State, e.Overdue, e.Label, e.Fence = queue.Processing, m.over(now), m.label, m.fence
+		e.Receipt = queue.Receipt{Store: store, Queue: q.name, ID: m.id, Generation: m.gen, Attempt: m.attempts}
+		if !m.forever {
+			e.Deadline = time.UnixMilli(m.deadline.UnixMilli())
+		}
+	case q.blocked(m):
+		e.State = queue.Blocked
+	case m.scheduled(now):
+		e.State = queue.Scheduled
+	default:
+		e.State = queue.Ready
+	}
+	if m.stage == stageReaped || m.stage == stageReleased {
+		e.Returned = string(m.stage)
+	}
+	return e
+}
+
+func (m *ledgerMessage) entry() queue.Entry {
+	e := queue.Entry{
+		Queue: m.queue, ID: m.id, Generation: m.gen, EnqueuedAt: time.UnixMilli(m.enqueued), Key: m.key,
+		Attempts: m.attempts, Excused: m.excused, Lapses: m.lapses, LastError: m.lastError, PayloadBytes: int64(len(m.payload)),
+	}
+	if m.notBefore != 0 {
+		e.NotBefore = time.UnixMilli(m.notBefore)
+	}
+	return e
+}

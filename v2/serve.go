@@ -1,0 +1,185 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+
+	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
+)
+
+// serve decides the calls of a batch in order and commits what they change. Every
+// answer of the batch is given after that commit, and fails with it: a refusal or
+// an empty claim may rest on what the commit holds.
+func (s *Store) serve(t *tenure, batch []*call) {
+	st, err := s.current(t.pins)
+	if err != nil {
+		failAll(batch, err)
+		return
+	}
+	v := &view{settled: true, pins: t.pins}
+	if t.stale && t.found.Token != "" && t.found.Token == s.blankLater {
+		// Ours: that commit was whole, only the blanking failed. It is made up for now.
+		t.stale, t.owner, t.written = false, t.found, t.mode == fsguard.Exclusive
+	}
+	if t.stale {
+		mine := s.open != nil && t.found.Token != "" && t.found.Token == s.open.owner
+		switch {
+		case !mine && st.settings.OnDeadOwner != AutoRecover && !anyMends(batch):
+			v.settled = false
+		case s.readOnly:
+			v.settled = false
+		case t.mode != fsguard.Exclusive:
+			failAll(batch, errAgain) // what was left open is closed under the exclusive lock
+			return
+		default:
+			if v.recovery, err = s.recover(t, st); err != nil {
+				failAll(batch, err)
+				return
+			}
+			if st, err = s.current(t.pins); err != nil {
+				failAll(batch, err)
+				return
+			}
+		}
+		if !v.settled {
+			owner := t.found
+			v.owner = &owner
+		}
+	}
+	if !t.stale {
+		s.open = nil // resolved, by us or by another process
+	}
+	s.commitAll(t, v, st, batch)
+}
+
+func anyMends(batch []*call) bool {
+	for _, c := range batch {
+		if c.mends {
+			return true
+		}
+	}
+	return false
+}
+
+// commitAll decides and commits until the batch is answered. When the disk is full,
+// enqueues are refused first, and then the reserve is given up for a commit that
+// settles.
+func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
+	now := s.clock.Now()
+	for {
+		commit, err := newToken(s.rand)
+		if err != nil {
+			failAll(batch, err)
+			return
+		}
+		v.draft = newDraft(st, commit, now, s.cached.size)
+		reader := &payloads{objects: t.pins.objects}
+		v.load = func(r *ref) ([]byte, string, error) {
+			if i, ok := v.draft.itemOf[r.gen]; ok {
+				return v.draft.items[i].payload, "", nil
+			}
+			return reader.read(r)
+		}
+		grows := s.decideAll(t, v, batch)
+		reader.close()
+		if !v.draft.dirty {
+			return
+		}
+		err = s.commit(t, v.draft, grows)
+		switch {
+		case err == nil:
+			return
+		case isFull(err) && grows:
+			refuseGrowing(batch, err)
+		case isFull(err) && anySettles(batch) && s.giveUpReserve(t.pins):
+		default:
+			failCommit(batch, err)
+			return
+		}
+		batch = undecided(batch)
+		if err := t.pins.renew(); err != nil {
+			failAll(batch, err)
+			return
+		}
+	}
+}
+
+// decideAll runs every call of the batch on the draft and reports whether one of
+// them adds to the state.
+func (s *Store) decideAll(t *tenure, v *view, batch []*call) (grows bool) {
+	var room error
+	asked := false
+	for _, c := range batch {
+		switch {
+		case c.writes && !v.settled:
+			c.err = &StaleLockError{Owner: t.found}
+			continue
+		case c.grows && !asked:
+			room, asked = s.room(t.pins), true
+		}
+		if c.grows && room != nil {
+			c.err = room
+			continue
+		}
+		c.err = c.decide(v)
+		if c.grows && c.err == nil {
+			grows = true
+		}
+	}
+	return grows
+}
+
+// refuseGrowing answers the calls that a full disk has no room for.
+func refuseGrowing(batch []*call, err error) {
+	for _, c := range batch {
+		if c.grows {
+			c.err = fmt.Errorf("%w: %w", queue.ErrFull, err)
+		}
+	}
+}
+
+// undecided gives the calls that a full disk does not refuse: they are decided
+// again, on a draft without the others.
+func undecided(batch []*call) []*call {
+	var rest []*call
+	for _, c := range batch {
+		if !c.grows {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+func anySettles(batch []*call) bool {
+	for _, c := range batch {
+		if c.settles && c.err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// failCommit gives every call of a failed commit its error: the cause, or, when the
+// commit is uncertain, that together with what the call would have returned.
+func failCommit(batch []*call, err error) {
+	var open *uncertainCommit
+	if !errors.As(err, &open) {
+		failAll(batch, err)
+		return
+	}
+	for _, c := range batch {
+		u := &queue.UncertainError{
+			Store: open.store.String(), Revision: open.revision,
+			Commit: open.commit.String(), Base: open.base.String(), Err: open.err,
+		}
+		if c.err != nil {
+			u.Refused = c.err
+		} else if c.uncertain != nil {
+			c.uncertain(u)
+		}
+		c.err = u
+	}
+}

@@ -1,0 +1,389 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/holdfast/queue"
+	"pgregory.net/rapid"
+)
+
+// The transitions are tested on drafts, without a disk: transition_*_test.go has a
+// named case for each cell of the design's table, model_test.go takes them in any
+// order. Both drive the core through a rig.
+
+// A coreCalls is the transitions under test. The tests of the tests plant bugs by
+// putting something else in the place of one.
+type coreCalls struct {
+	enqueue        func(d *draft, name string, a arrival, maxState int64) (queue.Enqueued, error)
+	enqueueAll     func(d *draft, name string, as []arrival, maxState int64) ([]queue.Enqueued, error)
+	claim          func(d *draft, name string, t taking, load loader) (queue.Claimed, error)
+	load           func(d *draft, name, id string, t taking, load loader) (queue.Delivery, error)
+	ack            func(d *draft, r queue.Receipt) error
+	release        func(d *draft, r queue.Receipt) error
+	fail           func(d *draft, r queue.Receipt, cause, as string) (string, error)
+	replacePayload func(d *draft, r queue.Receipt, payload []byte) error
+	purge          func(d *draft, space, name string) error
+	clear          func(d *draft, name string, leasedToo bool) uint64
+	pack           func(d *draft, newToken func() (token, error)) ([]object, error)
+}
+
+func soundCalls() coreCalls {
+	return coreCalls{
+		(*draft).enqueue, (*draft).enqueueAll, (*draft).claim, (*draft).load, (*draft).ack, (*draft).release,
+		(*draft).fail, (*draft).replacePayload, (*draft).purge, (*draft).clear, (*draft).pack,
+	}
+}
+
+// roomy is a bound that no test state reaches.
+const roomy = 1 << 30
+
+// A rig does what the commit pipeline does, with objects in memory: calls are
+// decided on a draft, which is packed and encoded and becomes the committed state, or
+// is dropped. After each call it checks what must hold of all of them: the committed
+// state is as it was published, a refused call left no trace, the line of delivery is
+// right, and counters and gauges add up.
+type rig struct {
+	rapid.TB
+	calls   coreCalls
+	base    *state // committed
+	picture string // base when it was published
+	size    int64  // of its text
+	now     instant
+	objects map[token][]byte
+	broken  map[spot]error // payloads that cannot be read now
+	random  *rand.ChaCha8
+	decoded bool   // a commit goes on with the state that was read back
+	d       *draft // nil: none is open
+}
+
+// A spot is where a payload lies.
+type spot struct {
+	object token
+	off    int64
+}
+
+// rigStart is when a rig begins.
+var rigStart = instant{Wall: time.UnixMilli(1_764_500_000_000), BootID: "11111111-2222-3333-4444-555555555555", Boot: time.Hour}
+
+func newRig(t rapid.TB) *rig {
+	r := &rig{
+		TB: t, calls: soundCalls(), now: rigStart,
+		objects: map[token][]byte{}, broken: map[spot]error{}, random: rand.NewChaCha8([32]byte{}),
+	}
+	r.base = &state{commit: r.token(), store: r.token(), revision: 1, settings: Settings{Stop}}
+	r.picture, r.size = pictureOf(r.base), int64(len(encodeState(nil, r.base)))
+	return r
+}
+
+func (r *rig) token() token {
+	t, err := newToken(r.random)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return t
+}
+
+// pictureOf is a state's text, made anew from every field, and its lines.
+func pictureOf(st *state) string {
+	bare := *st
+	bare.queues, bare.failed = nil, nil
+	var lines []byte
+	for _, q := range st.queues {
+		c := *q
+		c.slots = nil
+		for _, s := range q.slots {
+			c.slots = append(c.slots, &slot{id: s.id, pending: s.pending, claimed: s.claimed})
+		}
+		bare.queues = append(bare.queues, &c)
+		for _, p := range q.line {
+			lines = strconv.AppendUint(append(lines, ' '), p.seq, 10)
+			lines = append(append(lines, ' '), p.id...)
+		}
+		lines = append(lines, '\n')
+	}
+	for _, f := range st.failed {
+		c := failedSpace{name: f.name}
+		for _, e := range f.entries {
+			bareEntry := *e
+			bareEntry.enc = nil
+			c.entries = append(c.entries, &bareEntry)
+		}
+		bare.failed = append(bare.failed, &c)
+	}
+	return string(append(encodeState(make([]byte, 0, 8<<10), &bare), lines...))
+}
+
+// open gives the draft that calls are decided on.
+func (r *rig) open() *draft {
+	if r.d == nil {
+		r.d = newDraft(r.base, r.token(), r.now, r.size)
+	}
+	return r.d
+}
+
+// st is the state as the next call sees it.
+func (r *rig) st() *state {
+	if r.d != nil {
+		return r.d.st
+	}
+	return r.base
+}
+
+// A trace is everything in a draft that a refused call may not change.
+type trace struct {
+	picture string
+	dirty   bool
+	index   uint32
+	bytes   int64
+	items   []item
+	itemOf  map[generation]int
+}
+
+func traceOf(d *draft) trace {
+	return trace{pictureOf(d.st), d.dirty, d.index, d.bytes, append([]item{}, d.items...), maps.Clone(d.itemOf)}
+}
+
+// apply decides one call on the draft.
+func (r *rig) apply(what string, f func(d *draft) error) error {
+	r.Helper()
+	d := r.open()
+	before := traceOf(d)
+	err := f(d)
+	after := traceOf(d)
+	if got := pictureOf(r.base); got != r.picture {
+		r.Fatalf("%s changed the committed state\n got %s\nwant %s", what, got, r.picture)
+	}
+	if err != nil && !errors.Is(err, queue.ErrDamaged) && !reflect.DeepEqual(after, before) {
+		r.Fatalf("%s was refused and left a trace\n got %+v\nwant %+v\nrefusal: %v", what, after, before, err)
+	}
+	if !after.dirty && after.picture != before.picture {
+		r.Fatalf("%s changed the draft and did not say so", what)
+	}
+	r.checkSound(what)
+	return err
+}
+
+// checkSound checks what holds of every state.
+func (r *rig) checkSound(what string) {
+	r.Helper()
+	status := r.st().status(nil, r.now)
+	for _, q := range r.st().queues {
+		c := *q
+		c.buildLine()
+		if !slices.Equal(c.line, q.line) {
+			r.Fatalf("after %s: the line of %s is %v, want %v", what, q.name, q.line, c.line)
+		}
+		g, n := status.Queues[q.name], q.counters
+		if g.Pending != g.Ready+g.Scheduled+g.Blocked {
+			r.Fatalf("after %s: pending of %s is not ready, scheduled and blocked: %+v", what, q.name, g)
+		}
+		if got := n.Enqueued + n.Reprocessed - n.Superseded - n.Completed - n.Failed - n.Cleared; got != g.Unacked() {
+			r.Fatalf("after %s: the counters of %s make %d unacked, the gauges %d: %+v", what, q.name, got, g.Unacked(), g)
+		}
+		if got := n.Failed - n.Reprocessed - n.Purged; got != g.Failed {
+			r.Fatalf("after %s: the counters of %s make %d failed, the gauge %d: %+v", what, q.name, got, g.Failed, g)
+		}
+	}
+}
+
+// commit publishes the draft, if it changed anything.
+func (r *rig) commit() {
+	r.Helper()
+	d := r.d
+	if r.d = nil; d == nil || !d.dirty {
+		return
+	}
+	objects, err := r.calls.pack(d, func() (token, error) { return r.token(), nil })
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, o := range objects {
+		if r.objects[o.name] != nil || !json.Valid(o.data) {
+			r.Fatalf("object %s: twice, or not JSON: %.200q", o.name, o.data)
+		}
+		r.objects[o.name] = bytes.Clone(o.data)
+	}
+	text := encodeState(nil, d.st)
+	st, err := decodeState(text, stateFile, d.st.store)
+	if err != nil {
+		r.Fatalf("what was committed is not taken: %v\n%s", err, text)
+	}
+	if got, want := pictureOf(st), pictureOf(d.st); got != want {
+		r.Fatalf("the committed state reads back otherwise\n got %s\nwant %s", got, want)
+	}
+	if got := encodeState(nil, st); !bytes.Equal(got, text) || !strings.HasPrefix(pictureOf(st), string(text)) {
+		r.Fatalf("the committed state is encoded otherwise\n got %s\nwant %s", got, text)
+	}
+	if got := pictureOf(r.base); got != r.picture {
+		r.Fatalf("a commit changed the state before it\n got %s\nwant %s", got, r.picture)
+	}
+	r.checkObjects(d.st, objects)
+	if r.base = d.st; r.decoded {
+		r.base = st
+	}
+	r.picture, r.size = pictureOf(r.base), int64(len(text))
+}
+
+// checkObjects checks that each new object holds the payloads that are named in it
+// and nothing else.
+func (r *rig) checkObjects(st *state, objects []object) {
+	r.Helper()
+	held := map[token]int64{}
+	st.refs(func(_, _ string, ref *ref) bool {
+		data := r.objects[ref.object]
+		if ref.off < 0 || ref.size < 1 || ref.off+ref.size > int64(len(data)) {
+			r.Fatalf("%s lies at %d to %d of the %d bytes of object %s", ref.gen, ref.off, ref.off+ref.size, len(data), ref.object)
+		}
+		held[ref.object] += ref.size + 1 // the comma or bracket before it
+		return true
+	})
+	for _, o := range objects {
+		want := int64(len(o.data))
+		if held[o.name] != want+1 && held[o.name]+1 != want { // alone, or an array
+			r.Fatalf("object %s of %d bytes: its references name %d", o.name, want, held[o.name])
+		}
+	}
+}
+
+// drop gives the draft up, as a commit that failed does.
+func (r *rig) drop() {
+	r.Helper()
+	if r.d = nil; pictureOf(r.base) != r.picture {
+		r.Fatal("a dropped draft changed the committed state")
+	}
+}
+
+// read is the loader: as the pipeline's, it finds what this draft will write.
+func (r *rig) read(ref *ref) ([]byte, string, error) {
+	if r.d != nil {
+		if i, ok := r.d.itemOf[ref.gen]; ok {
+			return r.d.items[i].payload, "", nil
+		}
+	}
+	if err := r.broken[spot{ref.object, ref.off}]; err != nil {
+		return nil, "", err
+	}
+	data := r.objects[ref.object]
+	if ref.off+ref.size > int64(len(data)) {
+		return nil, "its object is missing or short", nil
+	}
+	payload := data[ref.off:][:ref.size:ref.size]
+	if checksum(payload) != ref.sum {
+		return nil, "its checksum is wrong", nil
+	}
+	return payload, "", nil
+}
+
+// The calls.
+
+func (r *rig) enqueue(name string, a arrival) (out queue.Enqueued, err error) {
+	r.Helper()
+	err = r.apply("enqueue", func(d *draft) (err error) {
+		out, err = r.calls.enqueue(d, name, a, roomy)
+		return err
+	})
+	return out, err
+}
+
+func (r *rig) enqueueAll(name string, as ...arrival) (out []queue.Enqueued, err error) {
+	r.Helper()
+	err = r.apply("enqueueAll", func(d *draft) (err error) {
+		out, err = r.calls.enqueueAll(d, name, as, roomy)
+		return err
+	})
+	return out, err
+}
+
+func (r *rig) claim(name string, t taking) (out queue.Claimed, err error) {
+	r.Helper()
+	err = r.apply("claim", func(d *draft) (err error) {
+		out, err = r.calls.claim(d, name, t, r.read)
+		return err
+	})
+	return out, err
+}
+
+func (r *rig) load(name, id string, t taking) (out queue.Delivery, err error) {
+	r.Helper()
+	err = r.apply("load", func(d *draft) (err error) {
+		out, err = r.calls.load(d, name, id, t, r.read)
+		return err
+	})
+	return out, err
+}
+
+func (r *rig) ack(x queue.Receipt) error {
+	r.Helper()
+	return r.apply("ack", func(d *draft) error { return r.calls.ack(d, x) })
+}
+
+func (r *rig) release(x queue.Receipt) error {
+	r.Helper()
+	return r.apply("release", func(d *draft) error { return r.calls.release(d, x) })
+}
+
+func (r *rig) fail(x queue.Receipt, cause, as string) (name string, err error) {
+	r.Helper()
+	err = r.apply("fail", func(d *draft) (err error) {
+		name, err = r.calls.fail(d, x, cause, as)
+		return err
+	})
+	return name, err
+}
+
+func (r *rig) replacePayload(x queue.Receipt, payload string) error {
+	r.Helper()
+	return r.apply("replacePayload", func(d *draft) error { return r.calls.replacePayload(d, x, []byte(payload)) })
+}
+
+func (r *rig) purge(space, name string) error {
+	r.Helper()
+	return r.apply("purge", func(d *draft) error { return r.calls.purge(d, space, name) })
+}
+
+func (r *rig) clear(name string, leasedToo bool) (n uint64) {
+	r.Helper()
+	_ = r.apply("clear", func(d *draft) error {
+		n = r.calls.clear(d, name, leasedToo)
+		return nil
+	})
+	return n
+}
+
+// reap ends a lease as Reap will: the state can hold what it leaves already.
+func (r *rig) reap(name, id string) {
+	r.Helper()
+	_ = r.apply("reap", func(d *draft) error {
+		q := d.queue(name)
+		s, _ := q.find(id)
+		c := &claim{ref: s.claimed.ref, returned: reaped}
+		c.lapses++
+		q.counters.Reaped++
+		q.enter(c.seq, id)
+		q.put(id, s.pending, c)
+		return nil
+	})
+}
+
+// pause does what Pause and Resume will.
+func (r *rig) pause(name string, paused bool) {
+	r.Helper()
+	_ = r.apply("pause", func(d *draft) error {
+		d.queue(name).paused = paused
+		return nil
+	})
+}
+
+// damage alters a committed payload.
+func (r *rig) damage(ref *ref) { r.objects[ref.object][ref.off] ^= 1 }
