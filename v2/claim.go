@@ -144,6 +144,9 @@ func (d *draft) take(q *queueState, s *slot, r *ref, t taking, payload []byte) q
 
 func (d *draft) newLease(t taking) lease {
 	l := lease{holder: t.holder, label: t.label, fence: d.st.fence}
+	if d.crowded() {
+		l.label = ""
+	}
 	if t.lease == queue.NoDeadline {
 		return l
 	}

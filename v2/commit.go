@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
 )
 
 // A cachedState is a state that was read or written, with the file it came from.
@@ -170,7 +171,7 @@ func (s *Store) publish(t *tenure, d *draft, grows bool, parent fsguard.Dir) err
 	}
 	s.text = encodeState(s.text[:0], d.st)
 	if int64(len(s.text)) > 2*s.opts.MaxStateBytes {
-		return fmt.Errorf("state.json would be %d bytes, more than any reader takes: %w", len(s.text), unix.ENOSPC)
+		return fmt.Errorf("state.json would be %d bytes, more than any reader takes: %w: %w", len(s.text), queue.ErrFull, unix.ENOSPC)
 	}
 	w := &writing{p: p, temp: stateTemp(d.st.commit)}
 	defer w.closeObjects()

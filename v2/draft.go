@@ -21,6 +21,7 @@ type draft struct {
 	itemOf map[generation]int // the item of a generation that counts
 	own    map[string]bool    // queues that were copied since the last mark
 	ownNS  map[string]bool    // failed namespaces likewise
+	limit  int64              // bound of the encoded state; 0: none
 	bytes  int64              // estimate of the encoded state
 	base   *state
 }
@@ -47,6 +48,11 @@ func newDraft(base *state, commit token, now instant, size int64) *draft {
 		itemOf: map[generation]int{}, own: map[string]bool{}, ownNS: map[string]bool{},
 	}
 }
+
+// crowded reports whether the state has outgrown its bound, which settling and
+// claiming may do. Texts for people are cut short then, so that it stays readable:
+// readers take twice the bound.
+func (d *draft) crowded() bool { return d.limit > 0 && d.bytes > d.limit }
 
 // A mark is a point that a draft can go back to.
 type mark struct {

@@ -17,6 +17,9 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 		panic("holdfast: a failed name is taken twice")
 	}
 	r.notBefore = 0
+	if d.crowded() {
+		r.lastError = cut(r.lastError, crowdedError)
+	}
 	f.entries = slices.Insert(f.entries, i, &failedEntry{name: name, queue: q.name, id: id, ref: r, at: d.millis})
 	q.counters.Failed++
 	if i, ok := d.itemOf[r.gen]; ok { // its payload is still to be written

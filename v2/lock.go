@@ -25,8 +25,10 @@ type tenure struct {
 }
 
 // acquire waits in the kernel for the transfer lock. The turnstile, a lock on
-// format.json held only while waiting for the other, lines everybody up: whoever
-// has just released must pass it again and finds the next waiter inside.
+// format.json held only while waiting for the other, lets one wait inside at a time:
+// whoever has just released finds the next one there and waits behind it, and new
+// readers cannot keep a writer out. Among those before the turnstile the kernel
+// chooses; it promises no order.
 func acquire(p *pins, mode fsguard.LockMode) (*tenure, error) {
 	if err := p.format.Lock(fsguard.Exclusive); err != nil {
 		return nil, lockError(err)
@@ -58,6 +60,10 @@ func (t *tenure) admit() error {
 	n, err := t.pins.lock.ReadAt(buf[:], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
+	}
+	if n > recordSize {
+		// Blanking could never make it blank again: it would stay stale for ever.
+		return &CorruptError{File: lockFile, Offset: recordSize, Reason: "longer than the record's 512 bytes; no program of this format makes it so"}
 	}
 	owner, blank := decodeRecord(buf[:n])
 	t.found, t.stale = owner, !blank

@@ -19,20 +19,23 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // identity.
 func checksum(p []byte) uint32 { return crc32.Checksum(p, castagnoli) }
 
-const maxLastError = 1024
+const (
+	maxLastError = 1024 // bytes
+	crowdedError = 64   // bytes, in a state that has outgrown its bound
+)
 
 // bounded makes any text fit to be kept as a last error: valid UTF-8, at most
 // maxLastError bytes, cut on a rune.
-func bounded(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxLastError {
+func bounded(s string) string { return cut(strings.ToValidUTF8(s, "\uFFFD"), maxLastError) }
+
+func cut(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	cut := maxLastError
-	for !utf8.RuneStart(s[cut]) {
-		cut--
+	for !utf8.RuneStart(s[most]) {
+		most--
 	}
-	return s[:cut]
+	return s[:most]
 }
 
 // An object is a payload file in the making.

@@ -76,6 +76,7 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 			return
 		}
 		v.draft = newDraft(st, commit, now, s.cached.size)
+		v.draft.limit = s.opts.MaxStateBytes
 		reader := &payloads{objects: t.pins.objects}
 		v.load = func(r *ref) ([]byte, string, error) {
 			if i, ok := v.draft.itemOf[r.gen]; ok {

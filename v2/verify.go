@@ -36,7 +36,7 @@ type Report struct {
 
 // A Fault is one thing that is not as it must be.
 type Fault struct {
-	Code   string `json:"code"` // state, payload, object, counters, file, lock
+	Code   string `json:"code"` // state, payload, counters, file, lock
 	File   string `json:"file"`
 	Queue  string `json:"queue,omitempty"`
 	ID     string `json:"id,omitempty"`
@@ -78,7 +78,9 @@ func corruptReport(err error) Report {
 	fault := Fault{Code: "state", Reason: err.Error()}
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
-		fault.File = corrupt.File
+		if fault.File = corrupt.File; fault.File == lockFile {
+			fault.Code = "lock"
+		}
 	}
 	return Report{Faults: []Fault{fault}}
 }

@@ -35,7 +35,7 @@ type Disk struct {
 	conf    conf
 
 	desc  string
-	story string
+	story func() string // both of an image
 }
 
 // conf is how the disk behaves; images and clones keep it.

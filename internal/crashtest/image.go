@@ -51,7 +51,12 @@ func parseLoss(desc string) (loss, error) {
 func (d *Disk) Desc() string { return d.desc }
 
 // Story tells in words what the image lost and what survived, line by line.
-func (d *Disk) Story() string { return d.story }
+func (d *Disk) Story() string {
+	if d.story == nil {
+		return ""
+	}
+	return d.story()
+}
 
 // Image makes the image that desc describes, of the disk as it is now.
 func (d *Disk) Image(desc string) (*Disk, error) {
@@ -75,7 +80,7 @@ func (d *Disk) after(l loss) *Disk {
 	img := d.copy(func(n *inode) (map[string]*inode, []byte) {
 		return n.namesUnder(l[n.birth]), n.contentUnder(l[n.birth])
 	}, false)
-	img.desc, img.story = l.String(), d.tell(l)
+	img.desc, img.story = l.String(), func() string { return d.tell(l) }
 	return img
 }
 
@@ -83,7 +88,7 @@ func (d *Disk) after(l loss) *Disk {
 // returns, and with unsettled also what is not durable.
 func (d *Disk) copy(see func(*inode) (map[string]*inode, []byte), unsettled bool) *Disk {
 	out := blank(d.conf)
-	out.births, out.clock = d.births, d.clock
+	out.births, out.clock, out.desc, out.story = d.births, d.clock, d.desc, d.story
 	made := map[*inode]*inode{}
 	var twin func(n *inode) *inode
 	twins := func(names map[string]*inode) map[string]*inode {

@@ -327,7 +327,7 @@ func TestImagesTellWhatTheyLost(t *testing.T) {
 	ok(t, err)
 	want := "lost:     create a in /store\nsurvived: rename a to state in /store\n" +
 		"content of /store/state: torn, only the first 1 of 3 new bytes\n"
-	if got := img.Story(); got != want {
+	if got := img.Clone().Story(); got != want || d.Story() != "" {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if got := string(img.ReadRaw("/store/state")); got != "n" {
