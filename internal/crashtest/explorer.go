@@ -172,7 +172,7 @@ func lastAck(j *Journal) (Entry, bool) {
 	return Entry{}, false
 }
 
-var errUneven = errors.New("Run is not the same every time (Options.Uneven admits that)")
+var errUneven = errors.New("the run is not the same every time (Options.Uneven admits that)")
 
 // reached makes sure that the plan was carried out at the operation that is meant.
 func (e *explorer) reached(start, w world, wr *Wrapper) error {
