@@ -6,18 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
-	"golang.org/x/sys/unix"
-
+	"example.com/holdfast/internal/crashtest/sandbox"
 	"example.com/holdfast/queue"
 )
 
@@ -26,24 +21,15 @@ func init() {
 	roles["forbidden call"] = forbiddenCall
 }
 
-// linking are the calls that make a link. The store makes none, ever.
-var linking = []string{"link", "linkat", "symlink", "symlinkat"}
-
-// trapped are the calls that an Android app may not make, or not on every device.
-var trapped = []string{
-	"pidfd_open", "pidfd_getfd", "pidfd_send_signal", "io_uring_setup", "io_uring_enter", "io_uring_register",
-	"clone3", "close_range", "openat2", "faccessat2", "fchmodat2", "statx",
-}
-
 // The store lives its whole life under a filter that kills the process at the first
 // call of a kind.
 func TestForbiddenCallsAreNotMade(t *testing.T) {
 	t.Parallel()
-	for name, calls := range map[string][]string{"links": linking, "android": trapped} {
+	for name, calls := range map[string][]string{"links": sandbox.Links, "android": sandbox.Android} {
 		t.Run(name, func(t *testing.T) {
 			needSeccomp(t)
 			dir := filepath.Join(t.TempDir(), "store")
-			lines, err := start(t, "whole life", dir, strings.Join(known(calls), ",")).rest()
+			lines, err := start(t, "whole life", dir, strings.Join(sandbox.Known(calls), ",")).rest()
 			if err != nil || !slices.Equal(lines, []string{"done"}) {
 				t.Fatalf("under the filter: %v (signal %v) %q", err, killedBy(err), lines)
 			}
@@ -56,19 +42,19 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 func TestForbiddenCallsKill(t *testing.T) {
 	t.Parallel()
 	needSeccomp(t)
-	for _, calls := range [][]string{linking, trapped} {
-		for _, call := range known(calls) {
-			if call == "clone3" && threadsByGlibc() {
-				continue // see loadFilter
+	for _, calls := range [][]string{sandbox.Links, sandbox.Android} {
+		for _, call := range sandbox.Known(calls) {
+			if sandbox.Excepted(call) {
+				continue
 			}
-			_, err := start(t, "forbidden call", strings.Join(known(calls), ","), call).rest()
+			_, err := start(t, "forbidden call", strings.Join(sandbox.Known(calls), ","), call).rest()
 			if got := killedBy(err); got != syscall.SIGSYS {
 				t.Errorf("%s: %v (signal %v), want SIGSYS", call, err, got)
 			}
 		}
 	}
 	for _, call := range []string{"linkat", "symlinkat", "openat2", "faccessat2", "fchmodat2", "statx"} {
-		if len(known([]string{call})) == 0 {
+		if len(sandbox.Known([]string{call})) == 0 {
 			t.Errorf("%s has no number here", call)
 		}
 	}
@@ -76,7 +62,7 @@ func TestForbiddenCallsKill(t *testing.T) {
 
 // wholeLifeUnderFilter takes a directory for a store and the calls that kill.
 func wholeLifeUnderFilter(args []string) error {
-	if err := loadFilter(strings.Split(args[1], ",")); err != nil {
+	if err := sandbox.Kill(strings.Split(args[1], ",")); err != nil {
 		return err
 	}
 	if err := wholeLife(context.Background(), args[0]); err != nil {
@@ -186,62 +172,16 @@ func mustBe(err, want error) error {
 
 // forbiddenCall takes the calls that kill and the one to make.
 func forbiddenCall(args []string) error {
-	if err := loadFilter(strings.Split(args[0], ",")); err != nil {
+	if err := sandbox.Kill(strings.Split(args[0], ",")); err != nil {
 		return err
 	}
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return err
-	}
-	_, _, errno := syscall.RawSyscall(uintptr(info.SyscallNames[args[1]]), 0, 0, 0)
-	return fmt.Errorf("%s returned %v", args[1], errno)
-}
-
-// loadFilter lets the calls kill this process, whichever thread makes one. There is
-// one exception: a binary built with cgo (the race detector needs it, and package
-// net brings it in) starts its threads through glibc, which tries clone3 and takes
-// ENOSYS for an answer; the Go runtime and Android's C library never try.
-func loadFilter(calls []string) error {
-	var groups []seccomp.SyscallGroup
-	for _, call := range calls {
-		action := seccomp.ActionKillProcess
-		if call == "clone3" && threadsByGlibc() {
-			action = seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)
-		}
-		groups = append(groups, seccomp.SyscallGroup{Names: []string{call}, Action: action})
-	}
-	return seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups},
-	})
-}
-
-// threadsByGlibc reports whether glibc is part of this process.
-var threadsByGlibc = sync.OnceValue(func() bool {
-	maps, err := os.ReadFile("/proc/self/maps")
-	return err == nil && strings.Contains(string(maps), "/libc.so")
-})
-
-// known keeps the calls that exist on this architecture.
-func known(calls []string) []string {
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool {
-		_, found := info.SyscallNames[call]
-		return !found
-	})
+	return sandbox.Make(args[1])
 }
 
 // needSeccomp leaves the test out where no filter can be set.
 func needSeccomp(t *testing.T) {
 	t.Helper()
-	if !seccomp.Supported() {
-		skip(t, "this kernel has no seccomp filters")
-	}
-	if len(known(linking)) == 0 {
-		skip(t, "the seccomp package knows no system calls of this architecture")
+	if reason := sandbox.Missing(); reason != "" {
+		skip(t, reason)
 	}
 }

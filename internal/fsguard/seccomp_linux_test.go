@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/crashtest/sandbox"
 )
 
 func init() {
@@ -25,12 +25,7 @@ func init() {
 
 // forbidden are the calls that an Android app may not make, or not everywhere,
 // and those that need hard links or symlinks. One of them and the process dies.
-var forbidden = []string{
-	"link", "linkat", "symlink", "symlinkat",
-	"openat2", "faccessat2", "fchmodat2", "clone3",
-	"io_uring_setup", "io_uring_enter", "io_uring_register",
-	"pidfd_open", "pidfd_getfd", "pidfd_send_signal", "statx", "close_range",
-}
+var forbidden = slices.Concat(sandbox.Links, sandbox.Android)
 
 // changing are the calls that change a mode after creation.
 var changing = []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}
@@ -39,7 +34,7 @@ var changing = []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}
 func TestForbiddenCallsAreNotMade(t *testing.T) {
 	needSeccomp(t)
 	dir := t.TempDir()
-	if got := runChild(t, "seccomp", "kill", strings.Join(here(forbidden), ","), "exercise", dir); got != "done\n" {
+	if got := runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(forbidden), ","), "exercise", dir); got != "done\n" {
 		t.Errorf("got %q, want done", got)
 	}
 }
@@ -47,17 +42,17 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 // The filter is real: each of the calls kills the process that makes it.
 func TestForbiddenCallsKill(t *testing.T) {
 	needSeccomp(t)
-	for _, call := range here(forbidden) {
-		if call == "clone3" && raceEnabled {
-			continue // see filterAction
+	for _, call := range sandbox.Known(forbidden) {
+		if sandbox.Excepted(call) {
+			continue
 		}
-		err := child(t, "forbidden call", strings.Join(here(forbidden), ","), call).Run()
+		err := child(t, "forbidden call", strings.Join(sandbox.Known(forbidden), ","), call).Run()
 		if got := killedBy(err); got != syscall.SIGSYS {
 			t.Errorf("%s: got %v (%v), want SIGSYS", call, got, err)
 		}
 	}
 	for _, call := range []string{"linkat", "symlinkat", "openat2", "fchmodat2", "clone3", "statx"} {
-		if !slices.Contains(here(forbidden), call) {
+		if !slices.Contains(sandbox.Known(forbidden), call) {
 			t.Errorf("%s has no number here", call)
 		}
 	}
@@ -70,7 +65,7 @@ func TestModesAreRightFromTheFirstInstant(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "replaced"), nil, 0o600))
 	ok(t, os.Chmod(filepath.Join(dir, "replaced"), 0o666))
-	runChild(t, "seccomp", "kill", strings.Join(here(changing), ","), "make", dir)
+	runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(changing), ","), "make", dir)
 	checkModes(t, dir)
 }
 
@@ -209,11 +204,12 @@ func failure(err error, op Op, errno syscall.Errno) error {
 // seccompRole takes "kill" or an errno, the calls, what to do, and a directory.
 func seccompRole(args []string) error {
 	errno, _ := strconv.Atoi(args[0])
-	action := seccomp.ActionKillProcess
-	if args[0] != "kill" {
-		action = seccomp.ActionErrno | seccomp.Action(errno)
+	calls := strings.Split(args[1], ",")
+	filter := func() error { return sandbox.Refuse(calls, syscall.Errno(errno)) }
+	if args[0] == "kill" {
+		filter = func() error { return sandbox.Kill(calls) }
 	}
-	if err := filter(strings.Split(args[1], ","), action); err != nil {
+	if err := filter(); err != nil {
 		return err
 	}
 	if err := acts[args[2]](args[3], syscall.Errno(errno)); err != nil {
@@ -225,60 +221,17 @@ func seccompRole(args []string) error {
 
 // forbiddenRole takes the calls that kill and the one to make.
 func forbiddenRole(args []string) error {
-	if err := filter(strings.Split(args[0], ","), seccomp.ActionKillProcess); err != nil {
+	if err := sandbox.Kill(strings.Split(args[0], ",")); err != nil {
 		return err
 	}
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return err
-	}
-	_, _, errno := syscall.RawSyscall(uintptr(info.SyscallNames[args[1]]), 0, 0, 0)
-	return fmt.Errorf("%s returned %v", args[1], errno)
-}
-
-// filter puts every thread of this process under action for the calls.
-func filter(calls []string, action seccomp.Action) error {
-	var groups []seccomp.SyscallGroup
-	for _, call := range calls {
-		groups = append(groups, seccomp.SyscallGroup{Names: []string{call}, Action: filterAction(call, action)})
-	}
-	return seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups},
-	})
-}
-
-// filterAction makes one exception. A binary with the race detector starts its
-// threads through glibc, which tries clone3 and takes ENOSYS for an answer; the
-// Go runtime and Android's C library never try.
-func filterAction(call string, action seccomp.Action) seccomp.Action {
-	if call == "clone3" && raceEnabled {
-		return seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)
-	}
-	return action
-}
-
-// here keeps the calls that exist on this architecture.
-func here(calls []string) []string {
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool {
-		_, found := info.SyscallNames[call]
-		return !found
-	})
+	return sandbox.Make(args[1])
 }
 
 // needSeccomp leaves the test out where no filter can be set.
 func needSeccomp(t *testing.T) {
 	t.Helper()
-	if !seccomp.Supported() {
-		skip(t, "this kernel has no seccomp filters")
-	}
-	if len(here(forbidden)) == 0 {
-		skip(t, "the seccomp package knows no system calls of this architecture")
+	if reason := sandbox.Missing(); reason != "" {
+		skip(t, reason)
 	}
 }
 

@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/sys/unix"
+)
+
+// Links are the calls that make a link. The store makes none, ever.
+var Links = []string{"link", "linkat", "symlink", "symlinkat"}
+
+// Android are the calls that an Android app may not make, or not on every device
+// (bionic's SYSCALLS.TXT and SECCOMP_BLOCKLIST_APP.TXT).
+var Android = []string{
+	"openat2", "faccessat2", "fchmodat2", "clone3",
+	"io_uring_setup", "io_uring_enter", "io_uring_register",
+	"pidfd_open", "pidfd_getfd", "pidfd_send_signal", "statx", "close_range",
+}
+
+// Kill ends this process by SIGSYS at the first of the calls, whichever thread makes
+// it.
+func Kill(calls []string) error { return load(calls, seccomp.ActionKillProcess) }
+
+// Refuse answers each of the calls with errno.
+func Refuse(calls []string, errno syscall.Errno) error {
+	return load(calls, seccomp.ActionErrno|seccomp.Action(errno))
+}
+
+// load makes one exception: see Excepted.
+func load(calls []string, action seccomp.Action) error {
+	var groups []seccomp.SyscallGroup
+	for _, call := range calls {
+		act := action
+		if Excepted(call) {
+			act = seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)
+		}
+		groups = append(groups, seccomp.SyscallGroup{Names: []string{call}, Action: act})
+	}
+	return seccomp.LoadFilter(seccomp.Filter{
+		NoNewPrivs: true,
+		Flag:       seccomp.FilterFlagTSync,
+		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups},
+	})
+}
+
+// Excepted reports whether a filter answers ENOSYS to call whatever it was to do: a
+// binary built with cgo (the race detector needs it, and package net brings it in)
+// starts its threads through glibc, which tries clone3 and takes ENOSYS for an
+// answer. The Go runtime and Android's C library never try.
+func Excepted(call string) bool { return call == "clone3" && threadsByGlibc() }
+
+var threadsByGlibc = sync.OnceValue(func() bool {
+	maps, err := os.ReadFile("/proc/self/maps")
+	return err == nil && strings.Contains(string(maps), "/libc.so")
+})
+
+// Known keeps the calls that exist on this architecture.
+func Known(calls []string) []string {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool {
+		_, found := info.SyscallNames[call]
+		return !found
+	})
+}
+
+// Missing says in a sentence why no filter can be set here, or is empty.
+func Missing() string {
+	switch {
+	case !seccomp.Supported():
+		return "this kernel has no seccomp filters"
+	case len(Known(Links)) == 0:
+		return "the seccomp package knows no system calls of this architecture"
+	}
+	return ""
+}
+
+// Make makes the named call with zeros for arguments. It returns only if no filter
+// kills.
+func Make(call string) error {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.RawSyscall(uintptr(info.SyscallNames[call]), 0, 0, 0)
+	return fmt.Errorf("%s returned %v", call, errno)
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+// Package holdfast is a durable JSON queue in a directory: any number of processes
+// of one machine share it, without a server and without a hard link.
+//
+// # The promise
+//
+// A call that returns nil has made its transition durable: it survives SIGKILL at
+// any instant and, as far as the filesystem keeps its word about a sync, the loss of
+// power. Every transition is in the store wholly or not at all. An answer that rests
+// on the work of others is given only when that work is durable. What cannot be
+// known is said: [queue.ErrUncertain] when the last sync of a commit failed,
+// [ErrStaleLock] when a process died inside one. Nothing is guessed from a time or a
+// process id. docs/durability.md has the assumptions and what each crash leaves.
+//
+// # The life of a message
+//
+// [Store.Enqueue] accepts a message into a queue: it is pending. [Store.Claim] leases
+// the oldest due ones, [Store.Load] a named one; the worker gets a [queue.Receipt].
+// With it the message is settled: [Store.Ack] removes it, [Store.Release] returns it,
+// [Store.Fail] sets it aside among the failed messages, where it stays until
+// [Store.Purge]. A receipt is good for exactly one claim: after the next one it is
+// refused with [queue.ErrStale], and with [queue.ErrGone] once the message has left.
+// A claim whose worker died stays until its deadline and can then be taken over by
+// Load. Delivery is at least once.
+//
+// # The directory
+//
+//	ROOT/.fs-safe-queue-v2/
+//	    format.json             written once; the lock's turnstile
+//	    state.json              everything but the payloads; replaced by every commit
+//	    objects/TOKEN/payload.json   payloads, immutable
+//	    holders/                for a later version
+//	    reserve                 room that lets settling work on a full disk
+//	    .state-transfer.lock    held with flock by whoever reads or changes the state
+//
+// docs/format-v2.md has every byte.
+//
+// # Goroutines and processes
+//
+// A [Store] and all its methods may be used by any number of goroutines; one
+// goroutine of its own works while calls wait, and takes together whatever waits
+// into one commit. Handles exclude each other across processes, and in one process
+// too. A child made by fork shares the locks of its parent and must not use its
+// handles.
+//
+// # Limits
+//
+// One commit writes the whole state: about 150 bytes for each pending message. Every
+// commit waits for the disk twice. Payloads of settled messages stay on the disk in
+// this version. Network filesystems are refused; Windows has no flock.
+package holdfast
