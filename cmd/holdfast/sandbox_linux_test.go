@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"example.com/holdfast/internal/crashtest/sandbox"
+)
+
+const confined = "confined"
+
+func init() {
+	confine = func(how string) error {
+		if how != confined {
+			return nil
+		}
+		return sandbox.Kill(sandbox.Known(slices.Concat(sandbox.Links, sandbox.Android)))
+	}
+}
+
+// T05: every command that starts no process works under a filter that kills at the
+// first call that an Android app may not make, or that makes a link.
+func TestT05CommandsUnderTheAndroidFilter(t *testing.T) {
+	if reason := sandbox.Missing(); reason != "" {
+		if os.Getenv("HOLDFAST_REQUIRE_ALL") == "1" {
+			t.Fatal(reason)
+		}
+		t.Skip(reason)
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	seen := map[string]bool{}
+	run := func(stdin string, wantCode int, args ...string) string {
+		t.Helper()
+		seen[args[0]] = true
+		cmd := exec.Command(os.Args[0], append([]string{"--dir", dir}, args...)...)
+		cmd.Env = append(os.Environ(), asCommand+"="+confined)
+		cmd.Stdin = strings.NewReader(stdin)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			if status := exit.Sys().(syscall.WaitStatus); status.Signaled() {
+				t.Fatalf("holdfast %q died by %v", args, status.Signal())
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != wantCode {
+			t.Fatalf("holdfast %q: exit %d, want %d\n%s%s", args, got, wantCode, out.String(), errs.String())
+		}
+		return out.String()
+	}
+	receipt := func(id string) string {
+		t.Helper()
+		line := run("", 0, "load", "mail", id, "--json")
+		_, rest, _ := strings.Cut(line, `"receipt":"`)
+		text, _, ok := strings.Cut(rest, `"`)
+		if !ok {
+			t.Fatalf("no receipt in %q", line)
+		}
+		return text
+	}
+	run("", 0, "init")
+	run("", 0, "enqueue", "mail", `{"n":1}`, "--id", "a")
+	run(`{"n":2}`, 0, "enqueue", "mail", "--file", "-", "--id", "b")
+	run("1\n2\n3\n", 0, "enqueue", "mail", "--ndjson")
+	run("", 0, "peek", "mail")
+	run("", 0, "claim", "mail", "-n", "2", "--lease", "none")
+	run("", 0, "ls", "mail")
+	run("", 0, "show", "mail", "a", "--payload")
+	run("", 0, "ack", receipt("a"))
+	run("", 0, "release", receipt("b"))
+	run("", 0, "fail", receipt("b"), "--cause", "no")
+	run("", 0, "failed", "ls")
+	run("", 0, "failed", "show", "b", "--payload")
+	run("", 0, "failed", "purge", "b")
+	run("", 0, "clear", "mail")
+	run("", 0, "status", "--json")
+	run("", 0, "verify")
+	run("", 0, "recover")
+	run("", 0, "set", "on_dead_owner=recover")
+	run("", 0, "version")
+	run("", 0, "completion", "bash")
+	run("", 1, "claim", "mail")
+	run("", 2, "enqueue", "a/ack", "1")
+
+	var out, errs bytes.Buffer
+	for _, c := range newApp(strings.NewReader(""), &out, &errs).root().Commands() {
+		switch name := c.Name(); {
+		case c.Hidden, name == "demo", name == "help": // demo starts processes
+		case !seen[name]:
+			t.Errorf("%s was not run under the filter", name)
+		}
+	}
+}
