@@ -8,8 +8,9 @@
 // it to one worker: it is processing, and the worker holds a [Receipt]. The
 // worker settles it: Ack removes it, Release and Retry return it, Fail moves it
 // to the failed messages, where it stays as evidence until it is reprocessed or
-// purged. A lease that is not settled ends at its deadline, by proof that its
-// holder died, or by the operator.
+// purged. A lease that is not settled is ended by Reap, once its deadline has
+// passed or its holder is proven dead, or by a Load that takes it over. A claim
+// alone never gives out a message that is leased, not even an overdue one.
 //
 //	enqueue ──▶ pending ──claim──▶ processing ──ack──▶ (gone)
 //	               ▲                   │

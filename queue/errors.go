@@ -104,7 +104,7 @@ var (
 type LostError struct {
 	Queue, ID string
 	Attempt   uint64 // of the receipt
-	Current   uint64 // the message's attempt now; 0 when it is gone
+	Current   uint64 // the message's attempt now: Attempt itself when it was returned; 0 when it is gone
 	Reason    string // one clause, such as "claimed again" or "released"
 	Err       error  // ErrStale or ErrGone
 }
@@ -112,6 +112,9 @@ type LostError struct {
 func (e *LostError) Error() string {
 	if errors.Is(e.Err, ErrGone) {
 		return fmt.Sprintf("%s/%s attempt %d: gone: %s", e.Queue, e.ID, e.Attempt, e.Reason)
+	}
+	if e.Current == e.Attempt {
+		return fmt.Sprintf("%s/%s attempt %d: stale: %s", e.Queue, e.ID, e.Attempt, e.Reason)
 	}
 	return fmt.Sprintf("%s/%s attempt %d: stale: %s (now at attempt %d)", e.Queue, e.ID, e.Attempt, e.Reason, e.Current)
 }
@@ -133,8 +136,9 @@ func (e *DamagedError) Error() string {
 func (e *DamagedError) Unwrap() error { return ErrDamaged }
 
 // A BatchError is returned by EnqueueBatch when at least one message was
-// refused. The batch is all or nothing: none of it was enqueued. It unwraps to
-// every refusal in it.
+// refused. The batch is all or nothing: none of it was enqueued. It names every
+// message that is invalid in itself; only where there is none, every one that the
+// store refuses. It unwraps to every refusal in it.
 type BatchError struct {
 	Refused []Refusal // in the order of the batch
 }

@@ -50,7 +50,7 @@ type Entry struct {
 // ListOptions shapes a listing. The zero value gives the first 100 entries.
 type ListOptions struct {
 	After string // Page.Next of the page before. Empty: from the start
-	Limit int    // the most entries of a page. Zero: 100
+	Limit int    // the most entries of a page, 10,000 at most. Zero: 100
 }
 
 // A Page is a part of a listing. Each page is its own snapshot; a message that

@@ -75,11 +75,13 @@ const DefaultLease = 5 * time.Minute
 // ClaimOptions shapes a claim. The zero value claims one message for
 // [DefaultLease].
 type ClaimOptions struct {
-	// Max is the most messages to claim. Zero: 1.
+	// Max is the most messages to claim, 10,000 at most. Zero: 1.
 	Max int
 
-	// Lease is how long the claim holds. Zero: [DefaultLease]. [NoDeadline]: for
-	// ever. Any other negative value is refused.
+	// Lease is how long the claim is the worker's alone, from 1 ms to 100 years.
+	// Zero: [DefaultLease]. [NoDeadline]: for ever. Past its deadline the claim
+	// still stands, and its receipt is still good, until the message is reaped or
+	// taken over by Load; a plain Claim does not give it out again.
 	Lease time.Duration
 
 	// Label says who claims, for people who look. At most 128 bytes. Empty: none.
@@ -90,7 +92,8 @@ type ClaimOptions struct {
 	Fair bool
 
 	// WithoutHolder names no holder in the lease: the claim is meant to outlive
-	// this process, and the death of the process does not end it.
+	// this process, and the death of the process does not end it. An engine that
+	// does not look for dead holders takes every claim so.
 	WithoutHolder bool
 }
 

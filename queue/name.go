@@ -32,6 +32,9 @@ func CheckQueue(name string) error {
 	}
 	last := ""
 	for part := range strings.SplitSeq(name, "/") {
+		if part == "" && name != "" {
+			return fmt.Errorf("queue name %q: an empty component beside a slash: %w", name, ErrInvalidName)
+		}
 		if err := checkComponent("queue name", part); err != nil {
 			return err
 		}

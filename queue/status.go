@@ -3,7 +3,8 @@ package queue
 import "time"
 
 // A Status is one snapshot of a store: everything in it was true at the same
-// revision.
+// revision. It is a value for programs; what `holdfast status --json` prints has
+// field names of its own.
 type Status struct {
 	Revision uint64
 

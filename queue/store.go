@@ -26,7 +26,8 @@ type Store interface {
 	Enqueue(ctx context.Context, queue string, m Message) (Enqueued, error)
 
 	// EnqueueBatch accepts all the messages in one commit, in order, or none of
-	// them; a refusal is a *BatchError.
+	// them; a refusal is a *BatchError. Its size is bounded by memory and by the
+	// engine's state only.
 	EnqueueBatch(ctx context.Context, queue string, ms []Message) ([]Enqueued, error)
 
 	// Claim leases the oldest due messages. Nothing due is an empty result.
@@ -51,8 +52,10 @@ type Store interface {
 	// ErrStale, ErrGone.
 	Extend(ctx context.Context, r Receipt, lease time.Duration) (time.Time, error)
 
-	// Fail moves a message to the failed ones and returns its failed name.
-	// Refusals: ErrStale, ErrGone, ErrFailedExists.
+	// Fail moves a message to the failed ones and returns its failed name, which all
+	// queues of a failed namespace share: a worker that fails the same IDs in several
+	// queues names them apart, as by queue and ID. Refusals: ErrStale, ErrGone,
+	// ErrFailedExists.
 	Fail(ctx context.Context, r Receipt, o FailOptions) (string, error)
 
 	// ReplacePayload gives a claimed message another payload; the generation and
@@ -84,7 +87,8 @@ type Store interface {
 	// Cursor reads a queue's cursor; empty: none was set.
 	Cursor(ctx context.Context, queue string) (string, error)
 
-	// Peek shows the next n messages that a claim would take, payloads included.
+	// Peek shows the next n messages (1 to 10,000) that a claim would take, payloads
+	// included.
 	Peek(ctx context.Context, queue string, n int) ([]Entry, error)
 
 	// List shows the live messages of a queue in order of delivery.

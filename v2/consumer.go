@@ -15,7 +15,10 @@ import (
 const maxClaim = 10000
 
 // Claim leases the oldest due messages of a queue, in order of their enqueue. On
-// nil the leases are durable; nothing due is an empty result. A message whose
+// nil the leases are durable; nothing due is an empty result. A message that is
+// leased is not due, though its deadline have passed: in this version only Load takes
+// it over (List shows which are Overdue). Errors: queue.ErrInvalid…, ErrStaleLock,
+// queue.ErrUncertain, and those of the filesystem. A message whose
 // payload is damaged moves to failed in the same commit and is reported in Damaged.
 // A payload that cannot be read now (EIO, EMFILE, EACCES) fails the claim, and
 // nothing moves.
@@ -111,7 +114,9 @@ func checkLease(lease time.Duration) (time.Duration, error) {
 }
 
 // Ack settles a message for good. On nil its removal is durable. Refusals:
-// queue.ErrStale, queue.ErrGone.
+// queue.ErrStale, queue.ErrGone, queue.ErrInvalidReceipt. As every call that changes
+// the store it may also answer ErrStaleLock (nothing happened) or queue.ErrUncertain.
+// A deadline that has passed does not spoil a receipt; only another claim does.
 func (s *Store) Ack(ctx context.Context, r queue.Receipt) error {
 	return s.settle(ctx, r, func(d *draft) error { return d.ack(r) })
 }

@@ -14,8 +14,8 @@ import (
 	"example.com/holdfast/internal/fsguard"
 )
 
-// Create makes a store in dir, which is made too if it is missing and must else be
-// empty. On nil everything is durable, dir's own entry included. Of two racing
+// Create makes a store in dir, which is made too if it is missing (its parent is not)
+// and must else be empty. On nil everything is durable, dir's own entry included. Of two racing
 // Creates one wins and the other answers ErrExists. On an error dir may hold a part
 // of a store: Open then answers ErrInterruptedInit, and ResumeCreate finishes it.
 func Create(ctx context.Context, dir string, o *Options) (*Store, error) {

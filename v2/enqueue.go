@@ -34,7 +34,11 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	if old != nil {
 		switch a.ifExists {
 		case queue.Refuse:
-			return queue.Enqueued{}, fmt.Errorf("%s/%s is %s: %w", name, a.id, old.standing(), queue.ErrDuplicate)
+			standing := string(old.standing())
+			if old.pending != nil && old.pending.gen.commit == d.st.commit {
+				standing += ", accepted just before in the same commit"
+			}
+			return queue.Enqueued{}, fmt.Errorf("%s/%s is %s: %w", name, a.id, standing, queue.ErrDuplicate)
 		case queue.Keep:
 			return d.kept(name, old), nil
 		}

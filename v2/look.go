@@ -13,7 +13,7 @@ import (
 )
 
 // Status gives the gauges and counters of queues from one revision, under the
-// lock. An unknown queue is empty. Where the last owner did not finish, the status
+// lock. An unknown queue is empty, and so complete. Where the last owner did not finish, the status
 // is unsettled, and never complete.
 func (s *Store) Status(ctx context.Context, o queue.StatusOptions) (queue.Status, error) {
 	for _, name := range o.Queues {

@@ -38,7 +38,9 @@ type Options struct {
 	MinFreeBytes int64
 
 	// AllowUnsafeRoot accepts a directory that belongs to another user or can be
-	// written by others. Zero: it is refused with ErrUnsafe.
+	// written by others. Files that this process makes are its own, mode 0600: the
+	// directory's owner may then be locked out of the store. Zero: it is refused with
+	// ErrUnsafe. A look (OpenReadOnly) asks only that others cannot write it.
 	AllowUnsafeRoot bool
 
 	// OnDeadOwner is kept in the store by Create; Open ignores it. Zero: Stop.

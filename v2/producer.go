@@ -14,7 +14,7 @@ import (
 )
 
 // Enqueue accepts one message. On nil it is durable: it will be delivered until it
-// is settled. The payload is copied before Enqueue returns its error or waits.
+// is settled. The caller may reuse the payload's slice once Enqueue has returned.
 //
 // An ID that is live already is refused with queue.ErrDuplicate, unless the message
 // says Keep or Replace. Other refusals: queue.ErrInvalid…, queue.ErrTooLarge,
@@ -44,7 +44,7 @@ func (s *Store) Enqueue(ctx context.Context, name string, m queue.Message) (queu
 }
 
 // EnqueueBatch accepts all the messages in one commit, in order, or none of them; a
-// refusal is a *queue.BatchError that names every refused message. It costs as many
+// refusal is a *queue.BatchError. Other errors are those of Enqueue. It costs as many
 // syncs as one message of the same size, as long as they fit one object (1 MiB).
 func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Message) ([]queue.Enqueued, error) {
 	if err := queue.CheckQueue(name); err != nil {

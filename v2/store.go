@@ -131,7 +131,7 @@ func (o *Options) fill() error {
 	return Settings{OnDeadOwner: o.OnDeadOwner}.check()
 }
 
-// Open opens an existing store. It creates nothing and repairs nothing. Errors:
+// Open opens an existing store; an empty dir is the current directory. It creates nothing and repairs nothing. Errors:
 // ErrNoStore, ErrInterruptedInit, ErrUnsafe, ErrUnsupported, ErrVersion,
 // ErrCorrupt. A store whose last owner did not finish opens; calls that change it
 // then answer ErrStaleLock until Recover.
