@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"example.com/holdfast/queue"
@@ -130,4 +131,23 @@ func (d *decoder) oneSeqEach(q *queueState) {
 			return
 		}
 	}
+}
+
+// representable says which number of a state in the making the format cannot hold, or
+// nil. No store reaches one by counting; a planted one must not be led beyond it.
+func (st *state) representable() error {
+	if st.revision == 0 {
+		return fmt.Errorf("the revision has come to its end: %w", queue.ErrFull)
+	}
+	numbers := []uint64{st.fence, st.recoveries}
+	for _, q := range st.queues {
+		numbers = append(numbers, q.next)
+		for _, n := range counts(&q.counters) {
+			numbers = append(numbers, *n)
+		}
+	}
+	if slices.Max(numbers) > maxNumber {
+		return fmt.Errorf("a number of the state has come to its end: %w", queue.ErrFull)
+	}
+	return nil
 }

@@ -18,5 +18,8 @@ type instant struct {
 	Boot   time.Duration
 }
 
+// millis is the wall clock as the store writes it: a time before 1970 counts as 1970.
+func (i instant) millis() int64 { return max(0, i.Wall.UnixMilli()) }
+
 // A clock tells the time. The store reads it once per commit, under the lock.
 type clock interface{ Now() instant }

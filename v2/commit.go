@@ -9,14 +9,14 @@ import (
 	"io"
 	"io/fs"
 
-	"golang.org/x/sys/unix"
-
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
-// A cachedState is a state that was read or written, with the file it came from.
-// The file is held open, so that its inode number can name nothing else.
+// A cachedState is a state that was read or written, with the file it came from. The
+// file is held open while the lock is, so that its inode number can name nothing else
+// between two checks; not longer, for a replaced state.json keeps its room on the disk
+// for as long as anybody has it open.
 type cachedState struct {
 	st   *state
 	file fsguard.File
@@ -28,6 +28,7 @@ type cachedState struct {
 func (c *cachedState) close() {
 	if c.file != nil {
 		_ = c.file.Close() // its content was synced or only read
+		c.file = nil
 	}
 }
 
@@ -40,34 +41,60 @@ func (s *Store) forget() {
 }
 
 // current gives the committed state. Called under the lock. The parsed state in
-// memory is current only if the path still names the file held open, size and ctime
-// are what they were, and the file begins with the same commit token and revision.
+// memory is current only if the path names a file of the same identity, size and
+// ctime that begins with the same commit token and revision: no other commit has that
+// token, so a reused inode number cannot deceive.
 func (s *Store) current(p *pins) (*state, error) {
 	if err := p.readmit(s.fs, s.dir); err != nil {
 		return nil, err
 	}
-	if c := s.cached; c != nil {
-		info, err := lstatState(p)
-		if err != nil {
-			return nil, err
-		}
-		if info.Identity == c.info.Identity && info.Size == c.info.Size && info.CtimeNanos == c.info.CtimeNanos {
-			head := make([]byte, len(c.head))
-			if _, err := readFull(c.file, head, 0); err != nil && !errors.Is(err, io.EOF) {
-				return nil, err
-			}
-			if bytes.Equal(head, c.head) {
-				return c.st, nil
-			}
-		}
-		s.forget()
+	file, err := openState(p)
+	if err != nil {
+		return nil, err
 	}
-	c, err := s.readState(p)
+	if same, err := s.isCached(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	} else if same {
+		s.cached.close()
+		s.cached.file = file
+		return s.cached.st, nil
+	}
+	s.forget()
+	c, err := s.readState(p, file)
 	if err != nil {
 		return nil, err
 	}
 	s.cached = c
 	return c.st, nil
+}
+
+// isCached reports whether file is the one that the parsed state came from.
+func (s *Store) isCached(file fsguard.File) (bool, error) {
+	c := s.cached
+	if c == nil {
+		return false, nil
+	}
+	info, err := file.Info()
+	if err != nil {
+		return false, err
+	}
+	if info.Identity != c.info.Identity || info.Size != c.info.Size || info.CtimeNanos != c.info.CtimeNanos {
+		return false, nil
+	}
+	head := make([]byte, len(c.head))
+	if _, err := readFull(file, head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return bytes.Equal(head, c.head), nil
+}
+
+// openState opens state.json, which must be there.
+func openState(p *pins) (fsguard.File, error) {
+	file, err := openFile(p.space.Open, stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &CorruptError{File: stateFile, Offset: -1, Reason: "missing"}
+	}
+	return file, err
 }
 
 func lstatState(p *pins) (fsguard.Info, error) {
@@ -83,21 +110,15 @@ func lstatState(p *pins) (fsguard.Info, error) {
 	return info, nil
 }
 
-// readState reads state.json to its end and checks it.
-func (s *Store) readState(p *pins) (*cachedState, error) {
-	format, err := readFormat(p)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := lstatState(p); err != nil {
-		return nil, err
-	}
-	file, err := openFile(p.space.Open, stateFile)
-	if err != nil {
-		return nil, err
-	}
+// readState reads an opened state.json to its end and checks it. It takes the file
+// over, whatever comes of it.
+func (s *Store) readState(p *pins, file fsguard.File) (*cachedState, error) {
 	c := &cachedState{file: file}
-	if c.st, err = s.parse(c, format); err != nil {
+	format, err := readFormat(p)
+	if err == nil {
+		c.st, err = s.parse(c, format)
+	}
+	if err != nil {
 		c.close()
 		return nil, err
 	}
@@ -111,7 +132,7 @@ func (s *Store) parse(c *cachedState, store token) (*state, error) {
 	}
 	text, err := fsguard.ReadAll(c.file, 2*s.opts.MaxStateBytes)
 	if errors.Is(err, fsguard.ErrTooLong) {
-		return nil, &CorruptError{File: stateFile, Offset: 2 * s.opts.MaxStateBytes, Reason: "longer than twice the bound of the state"}
+		return nil, fmt.Errorf("%s is longer than %d bytes, twice Options.MaxStateBytes: %w", stateFile, 2*s.opts.MaxStateBytes, ErrBound)
 	}
 	if err != nil {
 		return nil, err
@@ -150,7 +171,7 @@ func (u *uncertainCommit) Unwrap() error { return u.err }
 
 // commit makes the draft the committed state and durable. An error that is not an
 // *uncertainCommit says that nothing happened.
-func (s *Store) commit(t *tenure, d *draft, grows bool) error {
+func (s *Store) commit(t *tenure, d *draft, room roomFor) error {
 	owner, err := newToken(s.rand)
 	if err != nil {
 		return err
@@ -158,24 +179,31 @@ func (s *Store) commit(t *tenure, d *draft, grows bool) error {
 	if err := t.sign(newOwner(owner, d.now)); err != nil {
 		return err
 	}
-	return s.publish(t, d, grows, t.pins.space)
+	return s.publish(t, d, room, t.pins.space)
 }
 
 // publish writes what the draft names, then the draft, and syncs parent last. The
 // lock's record stands when it is called.
-func (s *Store) publish(t *tenure, d *draft, grows bool, parent fsguard.Dir) error {
+func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) error {
 	p := t.pins
 	objects, err := d.pack(func() (token, error) { return newToken(s.rand) })
 	if err != nil {
 		return err
 	}
 	s.text = encodeState(s.text[:0], d.st)
-	if int64(len(s.text)) > 2*s.opts.MaxStateBytes {
-		return fmt.Errorf("state.json would be %d bytes, more than any reader takes: %w: %w", len(s.text), queue.ErrFull, unix.ENOSPC)
+	most := 2 * s.opts.MaxStateBytes
+	if d.st.recoveries == d.base.recoveries {
+		most -= recoveryRoom // a recovery adds to the state, and must always find room
+	}
+	if int64(len(s.text)) > most {
+		return fmt.Errorf("%s would be %d bytes, more than readers take: %w", stateFile, len(s.text), queue.ErrFull)
+	}
+	if err := d.st.representable(); err != nil {
+		return err
 	}
 	w := &writing{p: p, temp: stateTemp(d.st.commit)}
 	defer w.closeObjects()
-	if err := w.write(s, objects, s.text, grows); err != nil {
+	if err := w.write(s, objects, s.text, room, d.owed()); err != nil {
 		w.drop()
 		return err
 	}
@@ -248,6 +276,7 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 // adopt makes the committed draft the state in memory.
 func (s *Store) adopt(d *draft, w *writing) error {
 	s.forget()
+	s.seen = outcome{d.st.commit, d.st.revision}
 	info, err := w.file.file.Info()
 	if err != nil {
 		w.file.close()
@@ -274,7 +303,7 @@ type writing struct {
 }
 
 // write puts objects, a new reserve and the state temp on the disk, unsynced.
-func (w *writing) write(s *Store, objects []object, text []byte, grows bool) error {
+func (w *writing) write(s *Store, objects []object, text []byte, room roomFor, owed int64) error {
 	for _, o := range objects {
 		u, err := writeObject(w.p.objects, o)
 		w.made = append(w.made, o.name)
@@ -287,8 +316,8 @@ func (w *writing) write(s *Store, objects []object, text []byte, grows bool) err
 	if len(objects) > 0 {
 		w.targets = append(w.targets, w.p.objects)
 	}
-	if grows {
-		if err := w.growReserve(s, int64(len(text))); err != nil {
+	if room != settlingOnly {
+		if err := w.growReserve(s, int64(len(text))+owed, room == enqueuing); err != nil {
 			return err
 		}
 	}

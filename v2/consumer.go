@@ -35,7 +35,7 @@ func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (q
 	}
 	var out queue.Claimed
 	err = s.submit(ctx, &call{
-		writes: true,
+		writes: true, grows: true,
 		decide: func(v *view) (err error) {
 			out, err = v.draft.claim(name, t, v.load)
 			return err
@@ -62,7 +62,7 @@ func (s *Store) Load(ctx context.Context, name, id string, o queue.LoadOptions) 
 	}
 	var out queue.Delivery
 	err = s.submit(ctx, &call{
-		writes: true,
+		writes: true, grows: true,
 		decide: func(v *view) (err error) {
 			out, err = v.draft.load(name, id, t, v.load)
 			return err
@@ -164,5 +164,8 @@ func (s *Store) ReplacePayload(ctx context.Context, r queue.Receipt, payload []b
 		return err
 	}
 	payload = append([]byte(nil), payload...)
-	return s.settle(ctx, r, func(d *draft) error { return d.replacePayload(r, payload) })
+	return s.submit(ctx, &call{
+		writes: true, grows: true, bytes: int64(len(payload)), objects: ownObjects(arrival{payload: payload}),
+		decide: func(v *view) error { return v.draft.replacePayload(r, payload) },
+	})
 }

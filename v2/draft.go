@@ -16,14 +16,15 @@ type draft struct {
 	millis int64 // now's wall clock
 	dirty  bool  // something changed: a commit is due
 
-	index  uint32             // of the next generation of this commit
-	items  []item             // payloads that the commit must write
-	itemOf map[generation]int // the item of a generation that counts
-	own    map[string]bool    // queues that were copied since the last mark
-	ownNS  map[string]bool    // failed namespaces likewise
-	limit  int64              // bound of the encoded state; 0: none
-	bytes  int64              // estimate of the encoded state
-	base   *state
+	index    uint32             // of the next generation of this commit
+	items    []item             // payloads that the commit must write
+	itemOf   map[generation]int // the item of a generation that counts
+	own      map[string]bool    // queues that were copied since the last mark
+	ownNS    map[string]bool    // failed namespaces likewise
+	limit    int64              // bound of the encoded state; 0: none
+	promised int64              // owed, as enqueues of this draft add to it; 0: not counted yet
+	bytes    int64              // estimate of the encoded state
+	base     *state
 }
 
 // An item is a payload that has no object yet.
@@ -44,7 +45,7 @@ func newDraft(base *state, commit token, now instant, size int64) *draft {
 	next.queues = slices.Clone(base.queues)
 	next.failed = slices.Clone(base.failed)
 	return &draft{
-		st: &next, base: base, now: now, millis: max(0, now.Wall.UnixMilli()), bytes: size,
+		st: &next, base: base, now: now, millis: now.millis(), bytes: size,
 		itemOf: map[generation]int{}, own: map[string]bool{}, ownNS: map[string]bool{},
 	}
 }
@@ -54,20 +55,39 @@ func newDraft(base *state, commit token, now instant, size int64) *draft {
 // readers take twice the bound.
 func (d *draft) crowded() bool { return d.limit > 0 && d.bytes > d.limit }
 
+// recoveryRoom is what writers leave of twice the bound for recoveries: more than a
+// full list of resolved commits and longer numbers take.
+const recoveryRoom = 8 << 10
+
+// settleRoom is more than a message can add to the state when it is claimed and when
+// it is failed in a crowded state, its queue's name aside: a lease without a label, or
+// a failed name and a cause of crowdedError bytes.
+const settleRoom = 280
+
+// owed is the room that everything live may still take when it is claimed and failed.
+func (d *draft) owed() int64 {
+	var owed int64
+	for _, q := range d.st.queues {
+		owed += q.live() * (settleRoom + int64(len(q.name)))
+	}
+	return owed
+}
+
 // A mark is a point that a draft can go back to.
 type mark struct {
-	st    state
-	dirty bool
-	index uint32
-	items int
-	of    map[generation]int
-	bytes int64
+	st       state
+	dirty    bool
+	index    uint32
+	items    int
+	of       map[generation]int
+	bytes    int64
+	promised int64
 }
 
 // mark remembers the draft as it is; what it holds now is copied before the next
 // change.
 func (d *draft) mark() mark {
-	m := mark{st: *d.st, dirty: d.dirty, index: d.index, items: len(d.items), of: maps.Clone(d.itemOf), bytes: d.bytes}
+	m := mark{st: *d.st, dirty: d.dirty, index: d.index, items: len(d.items), of: maps.Clone(d.itemOf), bytes: d.bytes, promised: d.promised}
 	m.st.queues = slices.Clone(d.st.queues)
 	m.st.failed = slices.Clone(d.st.failed)
 	clear(d.own)
@@ -79,6 +99,7 @@ func (d *draft) mark() mark {
 func (d *draft) reset(m mark) {
 	*d.st = m.st
 	d.dirty, d.index, d.items, d.itemOf, d.bytes = m.dirty, m.index, d.items[:m.items], m.of, m.bytes
+	d.promised = m.promised
 	clear(d.own)
 	clear(d.ownNS)
 }

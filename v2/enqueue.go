@@ -51,6 +51,14 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	if d.bytes+needs > maxState {
 		return queue.Enqueued{}, fmt.Errorf("state.json would pass %d bytes: %w", maxState, queue.ErrFull)
 	}
+	owes := settleRoom + int64(len(name))
+	if d.promised == 0 {
+		d.promised = d.owed()
+	}
+	if d.limit > 0 && d.promised+owes > d.limit-recoveryRoom {
+		return queue.Enqueued{}, fmt.Errorf("state.json would have no room to settle one more message within its bound of %d bytes: %w", maxState, queue.ErrFull)
+	}
+	d.promised += owes
 	d.bytes += grows
 
 	q = d.queue(name)

@@ -38,6 +38,10 @@ var (
 	// uses a feature that this program does not know. Use a newer program.
 	ErrVersion = errors.New("the store needs another version of this program")
 
+	// ErrBound is returned when the store is whole but larger than this program's
+	// Options.MaxStateBytes let it read. Open it with a larger bound.
+	ErrBound = errors.New("the store is larger than this program's bound")
+
 	// ErrCorrupt is returned when a file of the store is not what the format says.
 	// The store stops; nothing is repaired in passing.
 	ErrCorrupt = errors.New("the store is corrupt")

@@ -18,7 +18,7 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 	}
 	r.notBefore = 0
 	if d.crowded() {
-		r.lastError = cut(r.lastError, crowdedError)
+		r.lastError = cutWritten(r.lastError, crowdedError)
 	}
 	f.entries = slices.Insert(f.entries, i, &failedEntry{name: name, queue: q.name, id: id, ref: r, at: d.millis})
 	q.counters.Failed++

@@ -37,7 +37,7 @@ func (st *state) status(names []string, now instant) queue.Status {
 
 func (q *queueState) gauges(now instant) queue.QueueStatus {
 	g := queue.QueueStatus{Paused: q.paused, Counters: q.counters}
-	millis := now.Wall.UnixMilli()
+	millis := now.millis()
 	for _, s := range q.slots {
 		if r := s.pending; r != nil {
 			g.Pending++
@@ -73,7 +73,7 @@ func (q *queueState) gauges(now instant) queue.QueueStatus {
 // entries gives the live generations of one slot, the older first.
 func (st *state) entries(q *queueState, s *slot, now instant) []queue.Entry {
 	var out []queue.Entry
-	millis := now.Wall.UnixMilli()
+	millis := now.millis()
 	if c := s.claimed; c != nil {
 		e := entryOf(q.name, s.id, &c.ref, millis)
 		if c.returned == leased {

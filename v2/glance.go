@@ -34,7 +34,11 @@ func (s *Store) glance(decide func(v *view) error) error {
 		return err
 	}
 	defer p.close()
-	c, err := s.readState(p)
+	file, err := openState(p)
+	if err != nil {
+		return err
+	}
+	c, err := s.readState(p, file)
 	if err != nil {
 		return err
 	}

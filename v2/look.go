@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -140,7 +141,7 @@ func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (que
 	after := uint64(0)
 	if o.After != "" {
 		n, err := strconv.ParseUint(o.After, 10, 64)
-		if err != nil {
+		if err != nil || n >= maxNumber {
 			return queue.Page{}, fmt.Errorf("page mark %q: %w", o.After, queue.ErrInvalid)
 		}
 		after = n + 1
@@ -156,26 +157,36 @@ func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (que
 		if q == nil {
 			return nil
 		}
-		for _, s := range q.slots {
+		places := q.from(after)
+		for i, p := range places {
+			if i == limit {
+				page.Next = strconv.FormatUint(places[i-1].seq, 10)
+				break
+			}
+			s, _ := q.find(p.id)
 			for _, e := range v.draft.st.entries(q, s, v.draft.now) {
-				if e.Seq >= after {
+				if e.Seq == p.seq {
 					page.Entries = append(page.Entries, e)
 				}
 			}
 		}
-		slices.SortFunc(page.Entries, func(a, b queue.Entry) int {
-			if a.Seq < b.Seq {
-				return -1
-			}
-			return 1
-		})
-		if len(page.Entries) > limit {
-			page.Entries = page.Entries[:limit:limit]
-			page.Next = strconv.FormatUint(page.Entries[limit-1].Seq, 10)
-		}
 		return nil
 	})
 	return page, err
+}
+
+// from gives every live generation of the queue, leased ones too, from a sequence on.
+func (q *queueState) from(seq uint64) []place {
+	var places []place
+	for _, s := range q.slots {
+		if s.claimed != nil && s.claimed.returned == leased && s.claimed.seq >= seq {
+			places = append(places, place{s.claimed.seq, s.id})
+		}
+	}
+	i, _ := q.placeOf(seq)
+	places = append(places, q.line[i:]...)
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.seq, b.seq) })
+	return places
 }
 
 func checkLimit(limit int) (int, error) {

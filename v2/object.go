@@ -21,12 +21,32 @@ func checksum(p []byte) uint32 { return crc32.Checksum(p, castagnoli) }
 
 const (
 	maxLastError = 1024 // bytes
-	crowdedError = 64   // bytes, in a state that has outgrown its bound
+	crowdedError = 64   // bytes as they are written, in a state that has outgrown its bound
 )
 
 // bounded makes any text fit to be kept as a last error: valid UTF-8, at most
 // maxLastError bytes, cut on a rune.
 func bounded(s string) string { return cut(strings.ToValidUTF8(s, "\uFFFD"), maxLastError) }
+
+// cutWritten cuts s, on a rune, so that its text in state.json takes at most so many
+// bytes.
+func cutWritten(s string, most int) string {
+	n := 0
+	for i, r := range s {
+		switch {
+		case r < ' ':
+			n += len(`\u0000`)
+		case r == '"', r == '\\':
+			n += 2
+		default:
+			n += utf8.RuneLen(r)
+		}
+		if n > most {
+			return s[:i]
+		}
+	}
+	return s
+}
 
 func cut(s string, most int) string {
 	if len(s) <= most {

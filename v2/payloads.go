@@ -29,17 +29,19 @@ func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, "its object is missing", nil
-		case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain), errors.Is(err, fsguard.ErrLinked):
+		case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain):
 			return nil, err.Error(), nil
+		case errors.Is(err, fsguard.ErrLinked): // a backup's doing: the bytes are there
+			return nil, "", typed(err)
 		case err != nil:
 			return nil, "", err
 		}
 		p.name, p.file = r.object, file
 	}
-	payload = make([]byte, r.size)
-	switch n, err := readFull(p.file, payload, r.off); {
+	payload, err = readRange(p.file, r.off, r.size)
+	switch {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Sprintf("its object ends after %d of %d bytes", n, r.size), nil
+		return nil, fmt.Sprintf("its object ends after %d of %d bytes", len(payload), r.size), nil
 	case err != nil:
 		return nil, "", err
 	}
@@ -54,6 +56,25 @@ func (p *payloads) close() {
 		_ = p.file.Close() // only read from
 		p.file = nil
 	}
+}
+
+// readRange reads size bytes at off. The size is what the state says: memory is taken
+// only for what is really there.
+func readRange(f fsguard.File, off, size int64) ([]byte, error) {
+	buf := make([]byte, 0, min(size, 64<<10))
+	for int64(len(buf)) < size {
+		if len(buf) == cap(buf) {
+			more := make([]byte, len(buf), min(size, 4*int64(cap(buf))))
+			copy(more, buf)
+			buf = more
+		}
+		n, err := readFull(f, buf[len(buf):cap(buf)], off+int64(len(buf)))
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
 }
 
 func readFull(f fsguard.File, b []byte, off int64) (int, error) {

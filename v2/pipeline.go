@@ -17,14 +17,18 @@ import (
 type call struct {
 	decide func(v *view) error
 
-	writes  bool // may change the state
-	grows   bool // adds to the state: refused when disk or state is full
-	settles bool // may use the reserve when the disk is full
-	mends   bool // is served although the last owner did not finish
+	writes   bool  // may change the state
+	enqueues bool  // is refused below the free-space floor
+	grows    bool  // takes room: needs the reserve to stand, and is refused first when there is none
+	settles  bool  // may use the reserve when the disk is full
+	mends    bool  // is served although the last owner did not finish
+	bytes    int64 // of payloads that it brings
+	objects  int   // that these need of their own
 
 	// uncertain adds what the call would have returned.
 	uncertain func(u *queue.UncertainError)
 
+	ctx     context.Context
 	entered bool // taken into a commit: cancelling it is over; guarded by Store.mu
 	err     error
 	done    chan struct{}
@@ -40,8 +44,14 @@ type view struct {
 	recovery *Recovery // what serving this batch recovered; nil: nothing
 }
 
-// maxGroup bounds how many calls enter one commit.
-const maxGroup = 4096
+// Bounds of what enters one commit together, so that no caller waits for a crowd and
+// none spends the descriptors or the memory of all. A call that passes them alone
+// goes alone.
+const (
+	maxGroup        = 4096
+	maxGroupBytes   = 16 << 20
+	maxGroupObjects = 64
+)
 
 // submit puts c in the pipeline and waits for its answer.
 func (s *Store) submit(ctx context.Context, c *call) error {
@@ -51,7 +61,7 @@ func (s *Store) submit(ctx context.Context, c *call) error {
 	if c.writes && s.readOnly {
 		return ErrReadOnly
 	}
-	c.done = make(chan struct{})
+	c.ctx, c.done = ctx, make(chan struct{})
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -143,14 +153,23 @@ func (s *Store) take(mode fsguard.LockMode, all bool) []*call {
 	defer s.mu.Unlock()
 	s.lockWait = false
 	var batch []*call
+	var bytes int64
+	var objects int
 	rest := s.waiting[:0:0]
-	for _, c := range s.waiting {
-		if len(batch) < maxGroup && (all || mode == fsguard.Exclusive || !c.writes) {
-			c.entered = true
-			batch = append(batch, c)
-		} else {
+	for i, c := range s.waiting {
+		if !all && mode != fsguard.Exclusive && c.writes {
 			rest = append(rest, c)
+			continue
 		}
+		bytes += c.bytes
+		objects += c.objects
+		full := len(batch) == maxGroup || bytes > maxGroupBytes || objects > maxGroupObjects
+		if !all && full && len(batch) > 0 {
+			rest = append(rest, s.waiting[i:]...) // in order: nobody overtakes
+			break
+		}
+		c.entered = true
+		batch = append(batch, c)
 	}
 	s.waiting = rest
 	return batch
@@ -170,8 +189,12 @@ func (s *Store) requeue(batch []*call) {
 		if !c.again() {
 			continue
 		}
-		if c.err = nil; s.closed {
+		// Its caller may have given up meanwhile, and waits for this answer alone.
+		c.err = c.ctx.Err()
+		if s.closed {
 			c.err = queue.ErrClosed
+		}
+		if c.err != nil {
 			close(c.done)
 			continue
 		}
@@ -244,6 +267,8 @@ func (s *Store) let(t *tenure) {
 	}
 	if t.pins.spent {
 		s.drop()
+	} else if s.cached != nil {
+		s.cached.close() // a replaced state.json gives its room back at once
 	}
 }
 

@@ -36,7 +36,7 @@ var plantedBugs = []struct {
 	{"owner record not written", "TestCrashThenLook$/^ack$", []edit{
 		{"lock.go", "	_, err := t.pins.lock.WriteAt(encodeRecord(owner), 0)\n	return err\n", "	return nil\n"}}},
 	{"recovery syncs instead of publishing anew", "TestFaultLeft$/^ack$", []edit{
-		{"recover.go", "err = s.publish(t, fresh, false, parent)", "err = parent.Sync()"}}},
+		{"recover.go", "err = s.publish(t, fresh, settlingOnly, parent)", "err = parent.Sync()"}}},
 	{"record blanked after uncertainty", "TestUncertaintyIsSeenByEveryProcess", []edit{
 		{"lock.go", "	t.keep = true\n", ""}}},
 	{"refusal answered before its sync", "TestAnswersWaitForTheSyncTheyRestOn", []edit{

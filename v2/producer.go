@@ -30,7 +30,7 @@ func (s *Store) Enqueue(ctx context.Context, name string, m queue.Message) (queu
 	}
 	var out queue.Enqueued
 	err = s.submit(ctx, &call{
-		writes: true, grows: true,
+		writes: true, enqueues: true, grows: true, bytes: int64(len(a.payload)), objects: ownObjects(a),
 		decide: func(v *view) (err error) {
 			out, err = v.draft.enqueue(name, a, s.opts.MaxStateBytes)
 			return err
@@ -52,6 +52,7 @@ func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Messag
 	}
 	var refused []queue.Refusal
 	as := make([]arrival, len(ms))
+	var bytes int64
 	for i, m := range ms {
 		var err error
 		if as[i], err = s.arrive(m); err != nil {
@@ -60,6 +61,7 @@ func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Messag
 			}
 			refused = append(refused, queue.Refusal{Index: i, Err: err})
 		}
+		bytes += int64(len(as[i].payload))
 	}
 	if refused != nil {
 		return nil, &queue.BatchError{Refused: refused}
@@ -69,7 +71,7 @@ func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Messag
 	}
 	var out []queue.Enqueued
 	err := s.submit(ctx, &call{
-		writes: true, grows: true,
+		writes: true, enqueues: true, grows: true, bytes: bytes, objects: ownObjects(as...),
 		decide: func(v *view) (err error) {
 			out, err = v.draft.enqueueAll(name, as, s.opts.MaxStateBytes)
 			return err
@@ -80,6 +82,17 @@ func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Messag
 		return nil, err
 	}
 	return out, nil
+}
+
+// ownObjects counts the messages that are too large to share an object.
+func ownObjects(as ...arrival) int {
+	n := 0
+	for _, a := range as {
+		if len(a.payload) > smallPayload {
+			n++
+		}
+	}
+	return n
 }
 
 // arrive checks everything about a message that does not depend on the state.
@@ -101,14 +114,14 @@ func (s *Store) arrive(m queue.Message) (arrival, error) {
 		return a, err
 	}
 	if !m.NotBefore.IsZero() {
-		millis := m.NotBefore.UnixMilli()
-		if m.NotBefore.After(time.UnixMilli(millis)) {
-			millis++ // never earlier than asked
+		// Compared before it is converted: a time beyond all bounds would wrap.
+		if m.NotBefore.Before(time.UnixMilli(0)) || m.NotBefore.After(time.UnixMilli(maxMillis-1)) {
+			return a, fmt.Errorf("not-before time: from 1970 to 9999: %w", queue.ErrInvalid)
 		}
-		if millis < 0 || millis > maxMillis {
-			return a, fmt.Errorf("not-before time %s: %w", m.NotBefore, queue.ErrInvalid)
+		a.notBefore = m.NotBefore.UnixMilli()
+		if m.NotBefore.After(time.UnixMilli(a.notBefore)) {
+			a.notBefore++ // never earlier than asked
 		}
-		a.notBefore = millis
 	}
 	if err := admitPayload(m.Payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
 		return a, err

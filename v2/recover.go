@@ -57,7 +57,7 @@ func (s *Store) recover(t *tenure, st *state) (*Recovery, error) {
 		fresh.dirty = true
 		fresh.st.recoveries++
 		fresh.st.resolved = remember(st.resolved, outcome{st.commit, st.revision})
-		err = s.publish(t, fresh, false, parent)
+		err = s.publish(t, fresh, settlingOnly, parent)
 		if err == nil {
 			break
 		}

@@ -16,10 +16,20 @@ import (
 const minReserve = 64 << 10
 
 // isFull reports whether err is the disk's word that it has no room, said before
-// anything was committed: an uncertain commit is never tried again.
+// anything was committed: an uncertain commit is never tried again. EMLINK is that
+// word for a directory that can hold no further one.
 func isFull(err error) bool {
 	var open *uncertainCommit
-	return !errors.As(err, &open) && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT))
+	return !errors.As(err, &open) &&
+		(errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EMLINK))
+}
+
+// noRoom is isFull, or that the state or the process has no room: without the calls
+// that take it, the others of the commit can still go through.
+func noRoom(err error) bool {
+	var open *uncertainCommit
+	return isFull(err) || !errors.As(err, &open) &&
+		(errors.Is(err, queue.ErrFull) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE))
 }
 
 // room says why nothing may be enqueued now, or nil.
@@ -38,10 +48,21 @@ func (s *Store) room(p *pins) error {
 	return nil
 }
 
-// growReserve makes a reserve at least as large as the state, where there is none:
-// an enqueue is only accepted when its settlement is provided for. It grows by
-// doubling, so that few commits pay for it.
-func (w *writing) growReserve(s *Store, size int64) error {
+// roomFor is what the calls of a commit take room for.
+type roomFor int
+
+const (
+	settlingOnly roomFor = iota
+	claiming             // or loading, or replacing a payload
+	enqueuing
+)
+
+// growReserve makes a reserve of at least size, the state as it is and as it may become
+// when everything in it is claimed and failed: what takes room is only accepted when
+// its settlement is provided for. It grows by doubling, so that few commits pay for
+// it. Where there is none, it was given up to a full disk, and the room that it gave
+// still serves claims and settlements; only an enqueue makes a new one.
+func (w *writing) growReserve(s *Store, size int64, enqueue bool) error {
 	want := int64(minReserve)
 	for want < size {
 		want *= 2
@@ -49,6 +70,8 @@ func (w *writing) growReserve(s *Store, size int64) error {
 	info, err := w.p.space.Lstat(reserveFile)
 	switch {
 	case err == nil && info.Plain() && info.Size >= want:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && !enqueue:
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err

@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -51,8 +52,23 @@ func (s *Store) serve(t *tenure, batch []*call) {
 	}
 	if !t.stale {
 		s.open = nil // resolved, by us or by another process
+		if err := s.advance(st); err != nil {
+			failAll(batch, err)
+			return
+		}
 	}
 	s.commitAll(t, v, st, batch)
+}
+
+// advance refuses a settled state that is older than one that this handle has seen, or
+// of the same revision and another commit: somebody put an old copy in its place, and
+// receipts of the claims made since then would be given out a second time.
+func (s *Store) advance(st *state) error {
+	if st.revision < s.seen.revision || st.revision == s.seen.revision && st.commit != s.seen.commit {
+		return fmt.Errorf("%s went back from revision %d to %d: %w", stateFile, s.seen.revision, st.revision, ErrReplaced)
+	}
+	s.seen = outcome{st.commit, st.revision}
+	return nil
 }
 
 func anyMends(batch []*call) bool {
@@ -64,8 +80,9 @@ func anyMends(batch []*call) bool {
 	return false
 }
 
-// commitAll decides and commits until the batch is answered. When the disk is full,
-// enqueues are refused first, and then the reserve is given up for a commit that
+// commitAll decides and commits until the batch is answered. When there is no room, on
+// the disk, in the state or for descriptors, what takes room is refused first, and
+// the rest is tried without it; then the reserve is given up for a commit that
 // settles.
 func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 	now := s.clock.Now()
@@ -80,20 +97,20 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 		reader := &payloads{objects: t.pins.objects}
 		v.load = func(r *ref) ([]byte, string, error) {
 			if i, ok := v.draft.itemOf[r.gen]; ok {
-				return v.draft.items[i].payload, "", nil
+				return bytes.Clone(v.draft.items[i].payload), "", nil
 			}
 			return reader.read(r)
 		}
-		grows := s.decideAll(t, v, batch)
+		room := s.decideAll(t, v, batch)
 		reader.close()
 		if !v.draft.dirty {
 			return
 		}
-		err = s.commit(t, v.draft, grows)
+		err = s.commit(t, v.draft, room)
 		switch {
 		case err == nil:
 			return
-		case isFull(err) && grows:
+		case noRoom(err) && room != settlingOnly:
 			refuseGrowing(batch, err)
 		case isFull(err) && anySettles(batch) && s.giveUpReserve(t.pins):
 		default:
@@ -108,9 +125,8 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 	}
 }
 
-// decideAll runs every call of the batch on the draft and reports whether one of
-// them adds to the state.
-func (s *Store) decideAll(t *tenure, v *view, batch []*call) (grows bool) {
+// decideAll runs every call of the batch on the draft and reports what room they take.
+func (s *Store) decideAll(t *tenure, v *view, batch []*call) (takes roomFor) {
 	var room error
 	asked := false
 	for _, c := range batch {
@@ -118,26 +134,33 @@ func (s *Store) decideAll(t *tenure, v *view, batch []*call) (grows bool) {
 		case c.writes && !v.settled:
 			c.err = &StaleLockError{Owner: t.found}
 			continue
-		case c.grows && !asked:
+		case c.enqueues && !asked:
 			room, asked = s.room(t.pins), true
 		}
-		if c.grows && room != nil {
+		if c.enqueues && room != nil {
 			c.err = room
 			continue
 		}
 		c.err = c.decide(v)
-		if c.grows && c.err == nil {
-			grows = true
+		switch {
+		case c.err != nil:
+		case c.enqueues:
+			takes = enqueuing
+		case c.grows:
+			takes = max(takes, claiming)
 		}
 	}
-	return grows
+	return takes
 }
 
-// refuseGrowing answers the calls that a full disk has no room for.
+// refuseGrowing answers the calls that there is no room for.
 func refuseGrowing(batch []*call, err error) {
+	if isFull(err) {
+		err = fmt.Errorf("%w: %w", queue.ErrFull, err)
+	}
 	for _, c := range batch {
 		if c.grows {
-			c.err = fmt.Errorf("%w: %w", queue.ErrFull, err)
+			c.err = err
 		}
 	}
 }

@@ -142,11 +142,22 @@ func (l *lease) over(now instant) bool {
 	case l.deadline == 0:
 		return false
 	case l.bootID == "" || now.BootID == "":
-		return now.Wall.UnixMilli() >= l.deadline
+		return now.millis() >= l.deadline
 	case l.bootID != now.BootID:
 		return true
 	}
 	return now.Boot.Milliseconds() >= l.bootEnds
+}
+
+// live counts the queue's live generations.
+func (q *queueState) live() int64 {
+	n := int64(len(q.slots))
+	for _, s := range q.slots {
+		if s.pending != nil && s.claimed != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // find gives the slot of id and where it stands or would stand.

@@ -39,6 +39,7 @@ type Store struct {
 	pins       *pins
 	known      *identities
 	cached     *cachedState
+	seen       outcome          // the newest state that was current under the lock
 	text       []byte           // buffer of the encoded state
 	open       *uncertainCommit // ours, not resolved yet
 	blankLater string           // owner token of a record of ours that could not be blanked
@@ -85,8 +86,12 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 	return s, nil
 }
 
-// mostStateBytes bounds Options.MaxStateBytes: readers take twice that.
-const mostStateBytes = 1 << 40
+// The range of Options.MaxStateBytes: a small one leaves no room beside what recovery
+// needs, and readers take twice the large one.
+const (
+	leastStateBytes = 64 << 10
+	mostStateBytes  = 1 << 40
+)
 
 func (o *Options) fill() error {
 	for _, bound := range []struct {
@@ -101,8 +106,8 @@ func (o *Options) fill() error {
 			*bound.v = bound.def
 		}
 	}
-	if o.MaxStateBytes > mostStateBytes {
-		return fmt.Errorf("MaxStateBytes is more than %d: %w", int64(mostStateBytes), queue.ErrInvalid)
+	if o.MaxStateBytes < leastStateBytes || o.MaxStateBytes > mostStateBytes {
+		return fmt.Errorf("MaxStateBytes is %d: from %d to %d: %w", o.MaxStateBytes, leastStateBytes, int64(mostStateBytes), queue.ErrInvalid)
 	}
 	if o.MaxPayloadBytes < 0 || o.MaxPayloadDepth < 0 {
 		return fmt.Errorf("MaxPayloadBytes or MaxPayloadDepth is negative: %w", queue.ErrInvalid)
@@ -200,7 +205,11 @@ func (s *Store) admit() error {
 			return lockError(err)
 		}
 	}
-	c, err := s.readState(p)
+	file, err := openState(p)
+	if err != nil {
+		return err
+	}
+	c, err := s.readState(p, file)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 
 // VerifyOptions shape a Verify.
 type VerifyOptions struct {
-	Progress func(done, total int64) // called with payload bytes; nil: not
+	// Progress is called with payload bytes, under the lock: it must return soon and
+	// not use the store. Nil: it is not called.
+	Progress func(done, total int64)
 }
 
 // A Report is what Verify found.
@@ -128,7 +130,10 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 func verifyPayload(v *view, name, id string, r *ref, report *Report) error {
 	report.Messages++
 	payload, damage, err := v.load(r)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrUnsafe):
+		damage = err.Error()
+	case err != nil:
 		return err
 	}
 	if damage == "" {

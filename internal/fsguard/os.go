@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,17 +42,29 @@ func (osFS) Stat(path string) (Info, error) {
 	return info, wrap(OpStat, path, err)
 }
 
-// SyncAll syncs the first target on the caller's goroutine and each further one
-// on its own. Nothing orders the syncs among themselves.
+// maxSyncs bounds how many syncs run at once: each that waits for the disk takes a
+// thread, and a process has only so many.
+const maxSyncs = 32
+
+// SyncAll syncs the targets on the caller's goroutine and on up to maxSyncs - 1 more.
+// Nothing orders the syncs among themselves.
 func (osFS) SyncAll(targets ...Syncer) error {
 	errs := make([]error, len(targets))
+	var next atomic.Int64
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(targets) {
+				return
+			}
+			errs[i] = targets[i].Sync()
+		}
+	}
 	var wg sync.WaitGroup
-	for i := 1; i < len(targets); i++ {
-		wg.Go(func() { errs[i] = targets[i].Sync() })
+	for range min(len(targets), maxSyncs) - 1 {
+		wg.Go(work)
 	}
-	if len(targets) > 0 {
-		errs[0] = targets[0].Sync()
-	}
+	work()
 	wg.Wait()
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,4 +171,35 @@ func TestSyncAllOfRealFiles(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	ok(t, f.Close())
+}
+
+// A syncCount notes how many of its kind sync at once.
+type syncCount struct{ now, most *atomic.Int64 }
+
+func (s syncCount) Sync() error {
+	n := s.now.Add(1)
+	for {
+		most := s.most.Load()
+		if n <= most || s.most.CompareAndSwap(most, n) {
+			break
+		}
+	}
+	runtime.Gosched()
+	s.now.Add(-1)
+	return nil
+}
+
+// However many targets there are, only so many syncs run at once, and all run.
+func TestSyncAllIsBounded(t *testing.T) {
+	var now, most atomic.Int64
+	targets := make([]Syncer, 5000)
+	for i := range targets {
+		targets[i] = syncCount{&now, &most}
+	}
+	if err := OS().SyncAll(targets...); err != nil {
+		t.Fatal(err)
+	}
+	if got := most.Load(); got < 1 || got > maxSyncs {
+		t.Errorf("%d syncs ran at once, want 1 to %d", got, maxSyncs)
+	}
 }
