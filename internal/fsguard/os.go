@@ -46,17 +46,16 @@ func (osFS) Stat(path string) (Info, error) {
 // thread, and a process has only so many.
 const maxSyncs = 32
 
-// SyncAll syncs the targets on the caller's goroutine and on up to maxSyncs - 1 more.
-// Nothing orders the syncs among themselves.
+// SyncAll syncs the first target on the caller's goroutine and the others on that one
+// and up to maxSyncs - 1 more. Nothing orders the syncs among themselves.
 func (osFS) SyncAll(targets ...Syncer) error {
+	if len(targets) == 0 {
+		return nil
+	}
 	errs := make([]error, len(targets))
-	var next atomic.Int64
+	var last atomic.Int64 // the target that was taken last
 	work := func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(targets) {
-				return
-			}
+		for i := last.Add(1); i < int64(len(targets)); i = last.Add(1) {
 			errs[i] = targets[i].Sync()
 		}
 	}
@@ -64,6 +63,7 @@ func (osFS) SyncAll(targets ...Syncer) error {
 	for range min(len(targets), maxSyncs) - 1 {
 		wg.Go(work)
 	}
+	errs[0] = targets[0].Sync()
 	work()
 	wg.Wait()
 	return errors.Join(errs...)
