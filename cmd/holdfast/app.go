@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -33,6 +32,7 @@ type app struct {
 	tty    func(stream any) bool
 	stdout io.Writer // under out; asked only whether it is a terminal
 	engine engine
+	after  func(time.Duration) <-chan time.Time // time.After; tests put their own in its place
 
 	dir     string // of the store, absolute
 	dirFlag string
@@ -43,6 +43,7 @@ type app struct {
 	command string // the command's path, for errors
 	started bool   // the arguments were good: what fails now is no usage error
 	worst   int    // the exit code so far
+	undone  tally  // changes whose lines were not yet written to stdout
 }
 
 // Main runs one command and returns its exit code. SIGINT and SIGTERM end it
@@ -56,8 +57,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{
-		in: stdin, out: bufio.NewWriter(stdout), stdout: stdout, stderr: stderr,
-		env: os.Getenv, tty: isTerminal, engine: v2Engine(),
+		in: stdin, out: bufio.NewWriter(stdout), stdout: stdout, stderr: &lockedWriter{w: stderr},
+		env: os.Getenv, tty: isTerminal, engine: v2Engine(), after: time.After,
 	}
 }
 
@@ -70,14 +71,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 			before, _, _ := cut(args, "--")
 			a.json = a.json || slices.Contains(before, "--json")
 			if !errors.Is(err, errUsage) {
-				err = usagef("%s", strings.Join(strings.Fields(err.Error()), " "))
+				err = plainUsage(root, err)
 			}
 		}
 		a.command = cmd.CommandPath()
 		a.report(err)
 	}
-	if err := a.out.Flush(); err != nil {
-		a.report(err)
+	if err := a.flush(); err != nil {
+		a.report(a.undone.unwritten(err))
 	}
 	return a.worst
 }
@@ -92,7 +93,10 @@ Exit codes: 0 done; 1 nothing there; 2 usage, bad ID or payload; 3 the store
 needs the operator; 4 I/O; 5 refused. A call with several operands does all it
 can and exits with the worst, in this order: 3, 4, 2, 5, 1, 0.
 
-IDs and receipts may be shortened to any prefix or suffix that only one has.`,
+Commands that look take any part of an ID or failed name that begins or ends only
+one, and say which it is. Load and failed purge take the whole name, or at least 8
+characters of a generated ID. A receipt may be shortened to its end: at least 8
+characters of the generation's token and the whole attempt, as in u4uxfcv2.0:1.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -107,10 +111,11 @@ IDs and receipts may be shortened to any prefix or suffix that only one has.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.dirFlag, "dir", "", "the store's directory (default: HOLDFAST_DIR, else the current directory)")
 	flags.BoolVar(&a.json, "json", false, "write one JSON line per result, and errors as JSON lines to stderr")
-	flags.BoolVar(&a.unsafe, "allow-unsafe-root", false, "accept a directory that others own or can write to")
+	flags.BoolVar(&a.unsafe, "allow-unsafe-root", false, "accept a directory that others own or can write to; files that another user makes in it may lock the owner out")
 	root.AddCommand(a.initCmd(), a.enqueueCmd(), a.claimCmd(), a.loadCmd(), a.ackCmd(), a.releaseCmd(),
 		a.failCmd(), a.statusCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
 		a.verifyCmd(), a.recoverCmd(), a.setCmd(), a.demoCmd(), a.demoWorkerCmd(), a.completionCmd(), a.versionCmd())
+	plainArgs(root)
 	return root
 }
 
@@ -136,7 +141,8 @@ func (a *app) options() *holdfast.Options {
 	return &holdfast.Options{AllowUnsafeRoot: a.unsafe}
 }
 
-// withStore runs do on the store, opened for changes.
+// withStore runs do on the store, opened for changes. A command that makes one
+// change and ends uses withChange.
 func (a *app) withStore(ctx context.Context, do func(s store) error) error {
 	return use(ctx, a.engine.open, a.dir, a.options(), do)
 }

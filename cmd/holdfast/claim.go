@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -19,8 +20,9 @@ func (a *app) claimCmd() *cobra.Command {
 		Use:   "claim QUEUE",
 		Short: "Claim the oldest due messages",
 		Long: `Claim the oldest due messages of a queue and print a receipt for each: settle it
-with ack, release or fail. The claim outlives this command and ends at its
-deadline. Exit code 1: nothing is due. Messages whose payload is damaged are moved
+with ack, release or fail. The claim outlives this command. A lease past its
+deadline is not given out again by claim in this version: it shows as overdue, its
+receipt still settles it, and "load QUEUE ID" takes it over. Exit code 1: nothing is due. Messages whose payload is damaged are moved
 to failed and reported; the exit code is then 5, and the deliveries that were
 printed are good all the same.`,
 		Args: cobra.ExactArgs(1),
@@ -37,7 +39,7 @@ printed are good all the same.`,
 				return usagef("--payload prints bytes; with --json the payload is in the line")
 			}
 			ctx := cmd.Context()
-			return about(a.withStore(ctx, func(s store) error {
+			return about(a.withChange(ctx, func(s store) error {
 				o := queue.ClaimOptions{Max: n, Lease: d, Label: label, WithoutHolder: true}
 				claimed, err := s.Claim(ctx, args[0], o)
 				u, err := certain(ctx, s, err)
@@ -54,7 +56,7 @@ printed are good all the same.`,
 					a.report(damaged)
 				}
 				if len(claimed.Deliveries)+len(claimed.Damaged) == 0 {
-					return fmt.Errorf("queue %s: %w", args[0], errEmpty)
+					return nothingDue(ctx, s, args[0])
 				}
 				return nil
 			}), facts{queue: args[0]})
@@ -63,6 +65,31 @@ printed are good all the same.`,
 	cmd.Flags().IntVarP(&n, "number", "n", 1, "claim up to this many messages")
 	leaseFlags(cmd, &lease, &label, &payload)
 	return cmd
+}
+
+// nothingDue says that nothing is due, and which overdue lease stands in the way.
+func nothingDue(ctx context.Context, s store, q string) error {
+	nothing := fmt.Errorf("queue %s: %w", q, errEmpty)
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{q}})
+	overdue := st.Queues[q].Overdue
+	if err != nil || overdue == 0 {
+		return nothing
+	}
+	oldest := ""
+	err = eachLive(ctx, s, q, func(e queue.Entry) {
+		if e.Overdue && oldest == "" {
+			oldest = e.ID
+		}
+	})
+	if err != nil || oldest == "" {
+		return nothing
+	}
+	are := "are"
+	if overdue == 1 {
+		are = "is"
+	}
+	return about(fmt.Errorf("%w; %d %s overdue, the oldest %s", nothing, overdue, are, oldest),
+		facts{id: oldest, overdue: overdue, run: "holdfast load {queue} {id} --dir {dir}"})
 }
 
 // leaseFlags are the flags of claim and load.
@@ -85,10 +112,14 @@ type deliveryLine struct {
 
 func (a *app) printDelivery(d queue.Delivery, payload bool) {
 	r := d.Receipt
+	a.did("claimed", r.Queue+" "+r.ID)
+	if !payload { // there the receipt goes to stderr anyway
+		a.undone.receipts = append(a.undone.receipts, r.String())
+	}
 	switch {
 	case payload:
 		a.out.Write(d.Payload)
-		a.out.Flush()
+		a.flush()
 		fmt.Fprintln(a.stderr, r)
 	case a.json:
 		a.printJSONPayload(deliveryLine{r.String(), r.Queue, r.ID, r.Generation, r.Attempt, d.Fence, orNull(d.Deadline)}, d.Payload)

@@ -25,12 +25,15 @@ the hands of workers too. On a terminal it asks first, unless --yes is given.`,
 				return err
 			}
 			ctx := cmd.Context()
-			return about(a.withStore(ctx, func(s store) error {
+			return about(a.withChange(ctx, func(s store) error {
 				if !yes && a.tty(a.in) && !a.confirm(fmt.Sprintf("remove the messages of %s?", args[0])) {
 					return fmt.Errorf("queue %s is as it was: %w", args[0], errDeclined)
 				}
 				n, err := s.Clear(ctx, args[0], queue.ClearOptions{Leased: leased})
 				u, err := certain(ctx, s, err)
+				if err == nil {
+					a.did("removed", "the messages of "+args[0])
+				}
 				switch {
 				case err != nil:
 					return err

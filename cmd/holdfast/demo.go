@@ -205,7 +205,7 @@ func (d *demo) prove(ctx context.Context) error {
 	d.say("   Verify: the store has no fault. The ledger: %d sent, %d acked, none lost, none altered,", d.result.Messages, d.result.Acked)
 	d.say("   none acked twice. The final status:")
 	if !d.a.json {
-		d.a.printStatus(st)
+		d.a.printStatus(ctx, st)
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (d *demo) recover(ctx context.Context) error {
 			return fmt.Errorf("%w: the status does not show the dead owner: %+v", errDemo, st)
 		}
 		if !d.a.json {
-			d.a.printStatus(st)
+			d.a.printStatus(ctx, st)
 		}
 		return eachLive(ctx, s, demoQueue, func(e queue.Entry) {
 			if e.State == queue.Processing {

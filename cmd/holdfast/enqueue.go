@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,11 +33,21 @@ number and the rest goes on. Ctrl-C stops after the commit in flight and says ho
 many messages were accepted.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			set := cmd.Flags().Changed
+			if len(args) == 2 && args[1] == "-" {
+				return usagef(`the payload "-" is not JSON; --file - reads stdin`)
+			}
+			if set("id") && f.id == "" {
+				return usagef("--id is empty: leave it out for a generated ID")
+			}
 			if len(args) == 2 && (f.file != "" || f.ndjson) {
 				return usagef("give the payload as an argument or as a stream, not both")
 			}
 			if f.ndjson && f.id != "" {
 				return usagef("--id names one message; a stream of --ndjson has many")
+			}
+			if f.ndjson && f.ifExists != "refuse" {
+				return usagef("--if-exists is for a message with an --id; a stream of --ndjson has none")
 			}
 			m := queue.Message{ID: f.id}
 			var err error
@@ -55,6 +66,7 @@ many messages were accepted.`,
 			return a.enqueueOne(cmd.Context(), args, f.file, m)
 		},
 	}
+	cmd.SetFlagErrorFunc(minusPayload)
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "the message's ID (default: a new UUID)")
 	flags.StringVar(&f.ifExists, "if-exists", "refuse", "what to do when the ID is live: refuse, keep or replace")
@@ -85,10 +97,13 @@ func (a *app) enqueueOne(ctx context.Context, args []string, file string, m queu
 		}
 		defer in.Close()
 		if m.Payload, err = readPayload(in); err != nil {
+			if file != "" && !errors.Is(err, queue.ErrTooLarge) {
+				err = fileError(file, err)
+			}
 			return err
 		}
 	}
-	return a.withStore(ctx, func(s store) error {
+	return a.withChange(ctx, func(s store) error {
 		done, err := s.Enqueue(ctx, args[0], m)
 		u, err := certain(ctx, s, err)
 		if err != nil {
@@ -97,7 +112,7 @@ func (a *app) enqueueOne(ctx context.Context, args []string, file string, m queu
 		if u != nil && len(u.Enqueued) > 0 {
 			done = u.Enqueued[0]
 		}
-		a.printEnqueued(done)
+		a.printEnqueued(done, 0)
 		return nil
 	})
 }
@@ -110,12 +125,14 @@ type enqueuedLine struct {
 	Generation string `json:"generation"`
 	Revision   uint64 `json:"revision"`
 	Kept       bool   `json:"kept,omitempty"`
+	Line       int    `json:"line,omitempty"` // of an NDJSON stream, from 1
 }
 
-func (a *app) printEnqueued(e queue.Enqueued) {
+func (a *app) printEnqueued(e queue.Enqueued, line int) {
+	a.did("accepted", e.Queue+" "+e.ID)
 	switch {
 	case a.json:
-		a.printJSON(enqueuedLine{e.Queue, e.ID, e.Generation, e.Revision, e.Kept})
+		a.printJSON(enqueuedLine{e.Queue, e.ID, e.Generation, e.Revision, e.Kept, line})
 	case e.Kept:
 		a.printf("kept %s %s, which was live already\n", e.Queue, e.ID)
 	default:

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
+	"syscall"
 
 	holdfast "example.com/holdfast/v2"
 
@@ -46,7 +49,7 @@ var (
 // A kind is how one sentinel is told: the stable code of its JSON form, the exit
 // code, and the next command. In next, {dir}, {queue}, {id}, {receipt}, {name}
 // and {command} stand for what the error is about; where one is unknown, otherwise
-// is the next command.
+// is the next command. Empty: no command helps, and none is named.
 type kind struct {
 	err  error
 	code string
@@ -62,7 +65,7 @@ var kinds = []kind{
 	{errUsage, "usage", exitUsage, "{command} --help"},
 	{errAmbiguous, "ambiguous", exitUsage, "holdfast ls {queue} --dir {dir}"},
 	{errDemo, "demo", exitOperator, "holdfast demo --keep"},
-	{errFaults, "faults", exitOperator, "holdfast verify --json --dir {dir}"},
+	{errFaults, "faults", exitOperator, ""},
 	{errDeclined, "declined", exitRefused, "holdfast ls {queue} --dir {dir}"},
 	{errEmpty, "empty", exitNothing, "holdfast status {queue} --dir {dir}"},
 
@@ -73,7 +76,8 @@ var kinds = []kind{
 	{holdfast.ErrInterruptedInit, "interrupted_init", exitOperator, "holdfast init --resume --dir {dir}"},
 	{holdfast.ErrUnsafe, "unsafe", exitOperator, "ls -la {dir}"},
 	{holdfast.ErrVersion, "version", exitOperator, "holdfast version"},
-	{holdfast.ErrCorrupt, "corrupt", exitOperator, "holdfast verify --dir {dir}"},
+	{holdfast.ErrBound, "bound", exitOperator, ""},     // its text says which bound is to be raised
+	{holdfast.ErrCorrupt, "corrupt", exitOperator, ""}, // see adviceFor
 	{holdfast.ErrReplaced, "replaced", exitOperator, otherwise},
 
 	{holdfast.ErrExists, "exists", exitRefused, otherwise},
@@ -83,7 +87,7 @@ var kinds = []kind{
 
 	{queue.ErrInvalidName, "invalid_name", exitUsage, "{command} --help"},
 	{queue.ErrInvalidPayload, "invalid_payload", exitUsage, "{command} --help"},
-	{queue.ErrInvalidReceipt, "invalid_receipt", exitUsage, otherwise},
+	{queue.ErrInvalidReceipt, "invalid_receipt", exitUsage, "holdfast ls {queue} --dir {dir}"},
 	{queue.ErrTooLarge, "too_large", exitUsage, "{command} --help"},
 	{queue.ErrInvalid, "invalid", exitUsage, "{command} --help"},
 	{queue.ErrDuplicate, "duplicate", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
@@ -103,8 +107,9 @@ var kinds = []kind{
 
 	{queue.ErrClosed, "closed", exitIO, otherwise},
 	{errors.ErrUnsupported, "unsupported", exitRefused, "holdfast --help"},
-	{context.Canceled, "cancelled", exitIO, otherwise},
+	{context.Canceled, "cancelled", exitIO, ""},
 	{context.DeadlineExceeded, "timed_out", exitNothing, otherwise},
+	{fs.ErrPermission, "io", exitIO, "ls -ld {dir}"},
 }
 
 var ioKind = kind{nil, "io", exitIO, "holdfast verify --dir {dir}"}
@@ -125,3 +130,24 @@ func (e usageError) Error() string        { return string(e) }
 func (e usageError) Is(target error) bool { return target == errUsage }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// noRepair is the advice for a store that cannot be read.
+const noRepair = "no command repairs this; restore a copy taken while the store was idle"
+
+func adviceFor(k kind) string {
+	if k.err == holdfast.ErrCorrupt {
+		return noRepair
+	}
+	return ""
+}
+
+// othersWrite reports whether dir is ours and has a mode that lets others write:
+// then chmod is the way out.
+func othersWrite(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o022 == 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

@@ -42,6 +42,7 @@ func TestErrorCodesArePinned(t *testing.T) {
 		{holdfast.ErrVersion, "version", 3},
 		{&holdfast.CorruptError{}, "corrupt", 3},
 		{&holdfast.CorruptError{Err: holdfast.ErrVersion}, "version", 3},
+		{holdfast.ErrBound, "bound", 3},
 		{holdfast.ErrReplaced, "replaced", 3},
 		{holdfast.ErrExists, "exists", 5},
 		{holdfast.ErrNotEmpty, "not_empty", 5},

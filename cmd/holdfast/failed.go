@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ func (a *app) failedLsCmd() *cobra.Command {
 			}
 			ctx := cmd.Context()
 			return a.withLook(ctx, func(s store) error {
-				return a.listing(f, again, failedRow, func(o queue.ListOptions) (queue.Page, error) {
+				return a.listing(ctx, f, again, failedRow, func(o queue.ListOptions) (queue.Page, error) {
 					return s.ListFailed(ctx, from, o)
 				})
 			})
@@ -67,6 +68,7 @@ func (a *app) failedShowCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show one failed message",
+		Long:  "Show one failed message. The name may be shortened to what it alone begins or ends with.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if payload && a.json {
@@ -74,7 +76,7 @@ func (a *app) failedShowCmd() *cobra.Command {
 			}
 			ctx := cmd.Context()
 			return a.withLook(ctx, func(s store) error {
-				return withFailed(ctx, s, args[0], func(name string) error {
+				return a.withFailed(ctx, s, forLooks, args[0], func(name string) error {
 					e, err := s.ShowFailed(ctx, name, queue.FailedOptions{})
 					if err != nil {
 						return err
@@ -96,29 +98,32 @@ func (a *app) failedPurgeCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "purge NAME...",
 		Short: "Remove failed messages for good",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Remove failed messages for good. A name must be whole; of a generated ID 8 characters
+of its beginning or end are enough, if only one has them.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withStore(ctx, func(s store) error {
-				for _, given := range args {
-					err := withFailed(ctx, s, given, func(name string) error {
-						_, err := certain(ctx, s, s.Purge(ctx, name, queue.PurgeOptions{}))
-						if err == nil {
-							a.printPurged(name)
-						}
-						return err
-					})
-					if err != nil {
-						a.report(err)
-					}
+			return a.withChange(ctx, func(s store) error {
+				ops := make([]operand, len(args))
+				for i, given := range args {
+					ops[i] = operand{key: given, do: func(ctx context.Context) (func(), error) {
+						purged := ""
+						err := a.withFailed(ctx, s, forChanges, given, func(name string) error {
+							purged = name
+							_, err := certain(ctx, s, s.Purge(ctx, name, queue.PurgeOptions{}))
+							return err
+						})
+						return func() { a.printPurged(purged) }, err
+					}}
 				}
-				return nil
+				return a.eachOperand(ctx, "purged", ops)
 			})
 		},
 	}
 }
 
 func (a *app) printPurged(name string) {
+	a.did("purged", name)
 	if a.json {
 		a.printJSON(struct {
 			Name   string `json:"failed_name"`

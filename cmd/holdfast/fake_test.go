@@ -70,3 +70,20 @@ func with(s store) *engine {
 	open := func(context.Context, string, *holdfast.Options) (store, error) { return s, nil }
 	return &engine{create: open, resume: open, open: open, look: open}
 }
+
+// An overdueStore has nothing due, and two leases past their deadline.
+type overdueStore struct{ store }
+
+func (*overdueStore) Close() error { return nil }
+
+func (*overdueStore) Claim(context.Context, string, queue.ClaimOptions) (queue.Claimed, error) {
+	return queue.Claimed{}, nil
+}
+
+func (*overdueStore) Status(context.Context, queue.StatusOptions) (queue.Status, error) {
+	return queue.Status{Settled: true, Queues: map[string]queue.QueueStatus{"mail": {Processing: 3, Overdue: 2}}}, nil
+}
+
+func (*overdueStore) List(context.Context, string, queue.ListOptions) (queue.Page, error) {
+	return queue.Page{Entries: []queue.Entry{{ID: "w"}, {ID: "x", Overdue: true}, {ID: "y", Overdue: true}}}, nil
+}

@@ -3,6 +3,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +47,8 @@ where Android kills programs at will. "holdfast set" changes it later.`,
 			if resume {
 				create, verb = a.engine.resume, "finished creating"
 			}
-			return use(cmd.Context(), create, a.dir, o, func(s store) error {
+			return a.aboutParent(use(cmd.Context(), create, a.dir, o, func(s store) error {
+				a.did(verb, "a store in "+a.dir)
 				if a.json {
 					a.printJSON(struct {
 						Dir         string               `json:"dir"`
@@ -55,12 +61,25 @@ where Android kills programs at will. "holdfast set" changes it later.`,
 				a.printf("%s a store in %s\n", verb, printable(a.dir))
 				a.printf("on_dead_owner is %s%s\n", o.OnDeadOwner, why)
 				return nil
-			})
+			}))
 		},
 	}
 	cmd.Flags().BoolVar(&resume, "resume", false, "finish a creation that was interrupted")
 	cmd.Flags().StringVar(&onDeadOwner, "on-dead-owner", "", "stop or recover")
 	return cmd
+}
+
+// aboutParent says of a missing parent that it is the parent that is missing.
+func (a *app) aboutParent(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(a.dir)
+	if _, statErr := os.Stat(parent); !errors.Is(statErr, fs.ErrNotExist) {
+		return err
+	}
+	return about(fmt.Errorf("the parent directory %s does not exist; make it first", parent),
+		facts{run: "mkdir -p " + shellWord(parent)})
 }
 
 // termux reports whether this is Termux on Android.

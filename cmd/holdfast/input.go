@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -24,11 +25,27 @@ const maxPayload = holdfast.DefaultMaxPayloadBytes
 func (a *app) source(file string) (io.ReadCloser, error) {
 	switch {
 	case file != "" && file != "-":
-		return os.Open(file)
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, fileError(file, err)
+		}
+		return f, nil
 	case file == "" && a.tty(a.in):
 		return nil, usagef("no payload: give it as an argument, by --file, or on stdin")
 	}
 	return io.NopCloser(a.in), nil
+}
+
+// fileError is what goes wrong with a file that is none of the store's.
+func fileError(name string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return about(fmt.Errorf("%s: no such file", name), facts{outside: true})
+	}
+	return about(fmt.Errorf("%s: %w", name, err), facts{outside: true})
 }
 
 // readPayload reads one payload and never more than its bound.
@@ -113,14 +130,20 @@ func readLine(in *bufio.Reader, most int) (text []byte, tooLong bool, err error)
 	}
 }
 
+// maxLease is the engine's bound.
+const maxLease = 876000 * time.Hour
+
 // parseLease reads --lease: none, or how long.
 func parseLease(s string) (time.Duration, error) {
 	if s == "none" {
 		return queue.NoDeadline, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
+	if err != nil {
 		return 0, usagef("--lease %q: want none or a duration such as 90s or 5m", s)
+	}
+	if d < time.Millisecond || d > maxLease {
+		return 0, usagef("--lease %s: from 1ms to %dh, or none", s, int64(maxLease/time.Hour))
 	}
 	return d, nil
 }

@@ -15,7 +15,8 @@ func (a *app) loadCmd() *cobra.Command {
 		Use:   "load QUEUE ID",
 		Short: "Claim one named message",
 		Long: `Claim one named message, whatever its schedule. A lease that has no deadline, or
-is past it, is taken over: its old receipt is then refused.`,
+is past it, is taken over: its old receipt is then refused. The ID must be whole; of
+a generated one 8 characters of its beginning or end are enough, if only one has them.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := parseLease(lease)
@@ -29,9 +30,9 @@ is past it, is taken over: its old receipt is then refused.`,
 				return err
 			}
 			ctx := cmd.Context()
-			return a.withStore(ctx, func(s store) error {
+			return a.withChange(ctx, func(s store) error {
 				o := queue.LoadOptions{Lease: d, Label: label, WithoutHolder: true}
-				return withID(ctx, s, args[0], args[1], func(id string) error {
+				return a.withID(ctx, s, forChanges, args[0], args[1], func(id string) error {
 					loaded, err := s.Load(ctx, args[0], id, o)
 					u, err := certain(ctx, s, err)
 					if err != nil {

@@ -146,7 +146,10 @@ func copyFile(t *testing.T, from, to string) {
 type lookStore struct {
 	store
 	owner *queue.Owner
+	set   holdfast.Settings
 }
+
+func (l *lookStore) Settings(context.Context) (holdfast.Settings, error) { return l.set, nil }
 
 func (l *lookStore) Status(context.Context, queue.StatusOptions) (queue.Status, error) {
 	return queue.Status{Revision: 7, Owner: l.owner, Queues: map[string]queue.QueueStatus{"chat": {}}}, nil
@@ -174,10 +177,17 @@ func TestUnsettledIsMarkedAndNeverComplete(t *testing.T) {
 		if !strings.HasPrefix(text, "UNSETTLED: ") || strings.Contains(text, "yes") {
 			t.Errorf("status: %q", text)
 		}
-		if o != nil && (!strings.Contains(text, "pid 42 on phone") || !strings.Contains(text, "run: holdfast recover --dir /fake\n")) {
+		if o != nil && (!strings.Contains(text, "pid 42 on phone") || !strings.Contains(text, "is not finished. If it still runs, wait; otherwise: holdfast recover --dir /fake\n")) {
+			t.Errorf("status: %q", text)
+		}
+		if o == nil && !strings.Contains(text, "another process holds the lock; try again\n") {
 			t.Errorf("status: %q", text)
 		}
 		for _, args := range [][]string{{"show", "chat", "m"}, {"ls", "chat"}} {
+			consents := &session{t: t, dir: "/fake", engine: with(&lookStore{owner: o, set: holdfast.Settings{OnDeadOwner: holdfast.AutoRecover}})}
+			if got := consents.must(args...); o != nil && !strings.Contains(got, "otherwise: the next change recovers it\n") {
+				t.Errorf("%q with on_dead_owner=recover: %q", args, got)
+			}
 			if got := s.must(args...); !strings.HasPrefix(got, "UNSETTLED: ") {
 				t.Errorf("%q: %q", args, got)
 			}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 
@@ -27,14 +28,16 @@ func (a *app) lsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls QUEUE",
 		Short: "List the live messages of a queue in order of delivery",
-		Args:  cobra.ExactArgs(1),
+		Long: `List the live messages of a queue in order of delivery. RECEIPT is the short form of
+a claim's receipt, which ack, release and fail take; show has the whole one.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := queue.CheckQueue(args[0]); err != nil {
 				return err
 			}
 			ctx := cmd.Context()
 			return about(a.withLook(ctx, func(s store) error {
-				return a.listing(f, "holdfast ls "+args[0], liveRow, func(o queue.ListOptions) (queue.Page, error) {
+				return a.listing(ctx, f, "holdfast ls "+args[0], liveRow, func(o queue.ListOptions) (queue.Page, error) {
 					return s.List(ctx, args[0], o)
 				})
 			}), facts{queue: args[0]})
@@ -44,18 +47,23 @@ func (a *app) lsCmd() *cobra.Command {
 	return cmd
 }
 
-const liveHead = "ID\tSTATE\tATTEMPTS\tBYTES\tENQUEUED"
+const liveHead = "ID\tSTATE\tATTEMPTS\tBYTES\tENQUEUED\tRECEIPT"
 
 func liveRow(e *queue.Entry) string {
 	if e == nil {
 		return liveHead
 	}
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%s", e.ID, printable(stateText(*e)), e.Attempts, e.PayloadBytes, when(e.EnqueuedAt))
+	receipt := "-"
+	if e.Receipt.Store != "" {
+		receipt = shortReceipt(e.Receipt)
+	}
+	return fmt.Sprintf("%s\t%s\t%d\t%d\t%s\t%s", e.ID, printable(stateText(*e)), e.Attempts, e.PayloadBytes,
+		when(e.EnqueuedAt), receipt)
 }
 
 // listing prints a listing page by page: all of it, or up to --limit, and then how
 // to go on. Row gives the row of an entry, and the heading for none.
-func (a *app) listing(f pageFlags, again string, row func(*queue.Entry) string, get func(queue.ListOptions) (queue.Page, error)) error {
+func (a *app) listing(ctx context.Context, f pageFlags, again string, row func(*queue.Entry) string, get func(queue.ListOptions) (queue.Page, error)) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: want 0 for all, or more", f.limit)
 	}
@@ -72,9 +80,14 @@ func (a *app) listing(f pageFlags, again string, row func(*queue.Entry) string, 
 		}
 		if !p.Settled && !marked {
 			marked = true
-			a.markUnsettled(false, nil)
-			if len(p.Entries) == 0 && a.json {
-				a.note("unsettled", "the last committed state, not taken under the lock")
+			owner := a.lockOwner(ctx)
+			a.markUnsettled(ctx, false, owner)
+			switch {
+			case len(p.Entries) > 0 || !a.json:
+			case owner != nil:
+				a.note("unsettled", "%s", a.unfinished(ctx, *owner))
+			default:
+				a.note("unsettled", notUnderLock)
 			}
 		}
 		a.printPage(p, row, shown == 0)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"example.com/holdfast/queue"
 )
 
@@ -54,11 +56,23 @@ func (m *matcher) one(what string) (string, error) {
 // errNone says that nothing fits; the caller knows the error to give.
 var errNone = errors.New("no name fits")
 
+// A shortening says what a command takes for a name that was not given whole.
+type shortening int
+
+const (
+	forLooks   shortening = iota // whatever one name alone begins or ends with; told on stderr
+	forChanges                   // a generated ID, given by at least minShort characters
+)
+
+// minShort is how much of a generated ID a change needs: the IDs that people choose
+// are often one the beginning of another.
+const minShort = 8
+
 // withID runs do for an ID, and if there is no such message, for the one live ID
-// of the queue that begins or ends with it.
-func withID(ctx context.Context, s store, q, id string, do func(id string) error) error {
+// of the queue that it may be short for.
+func (a *app) withID(ctx context.Context, s store, how shortening, q, id string, do func(id string) error) error {
 	err := do(id)
-	if !errors.Is(err, queue.ErrNotFound) && !errors.Is(err, queue.ErrInvalidName) || id == "" || queue.CheckQueue(q) != nil {
+	if !errors.Is(err, queue.ErrNotFound) && !errors.Is(err, queue.ErrInvalidName) || queue.CheckQueue(q) != nil || !how.allows(id) {
 		return about(err, facts{queue: q, id: id})
 	}
 	m := matcher{given: id}
@@ -66,15 +80,17 @@ func withID(ctx context.Context, s store, q, id string, do func(id string) error
 	if listErr != nil {
 		return listErr
 	}
-	return m.settle(err, "ID", facts{queue: q}, func(name string) error {
-		return about(do(name), facts{queue: q, id: name})
-	})
+	name, matchErr := a.short(&m, how, err, "ID")
+	if matchErr != nil {
+		return about(matchErr, facts{queue: q})
+	}
+	return about(do(name), facts{queue: q, id: name})
 }
 
 // withFailed is withID for the name of a failed message.
-func withFailed(ctx context.Context, s store, name string, do func(name string) error) error {
+func (a *app) withFailed(ctx context.Context, s store, how shortening, name string, do func(name string) error) error {
 	err := do(name)
-	if !errors.Is(err, queue.ErrNotFailed) && !errors.Is(err, queue.ErrInvalidName) || name == "" {
+	if !errors.Is(err, queue.ErrNotFailed) && !errors.Is(err, queue.ErrInvalidName) || !how.allows(name) {
 		return about(err, facts{name: name})
 	}
 	m := matcher{given: name}
@@ -89,80 +105,38 @@ func withFailed(ctx context.Context, s store, name string, do func(name string) 
 	if listErr != nil {
 		return listErr
 	}
-	return m.settle(err, "failed message", facts{}, func(name string) error {
-		return about(do(name), facts{name: name})
-	})
+	fit, matchErr := a.short(&m, how, err, "failed name")
+	if matchErr != nil {
+		return about(matchErr, facts{run: "holdfast failed ls --dir {dir}"})
+	}
+	return about(do(fit), facts{name: fit})
 }
 
-// settle goes on with the one that fits. Nothing fits: the first answer stands.
-func (m *matcher) settle(first error, what string, f facts, do func(name string) error) error {
+func (how shortening) allows(given string) bool {
+	return given != "" && (how == forLooks || len(given) >= minShort)
+}
+
+// short gives the name that the one given is short for. None: the first answer
+// stands.
+func (a *app) short(m *matcher, how shortening, first error, what string) (string, error) {
+	if how == forChanges && !slices.ContainsFunc(m.fits, generated) {
+		return "", first
+	}
 	name, err := m.one(what)
 	switch {
 	case errors.Is(err, errNone):
-		return about(first, f)
+		return "", first
 	case err != nil:
-		return about(err, f)
+		return "", err
 	}
-	return do(name)
+	if how == forLooks && name != m.given && !a.json {
+		a.note("short", "showing %s, the only %s that fits %q", name, what, m.given)
+	}
+	return name, nil
 }
 
-// A leaseFinder turns what the caller gave into receipts. It lists the current
-// leases once, and only if something is no full receipt.
-type leaseFinder struct {
-	s      store
-	listed bool
-	texts  []string
-}
-
-func (l *leaseFinder) find(ctx context.Context, given string) (queue.Receipt, error) {
-	r, err := queue.ParseReceipt(given)
-	if err == nil {
-		if id := l.s.ID(); r.Store != id && strings.HasSuffix(id, r.Store) {
-			r.Store = id // a suffix that lacks only a part of the store's ID
-		}
-		return r, nil
-	}
-	if given == "" {
-		return r, err
-	}
-	if err := l.list(ctx); err != nil {
-		return r, err
-	}
-	m := matcher{given: given}
-	for _, text := range l.texts {
-		m.look(text)
-	}
-	text, matchErr := m.one("receipt")
-	switch {
-	case errors.Is(matchErr, errNone):
-		return r, fmt.Errorf("no current lease fits: %w", err)
-	case matchErr != nil:
-		return r, matchErr
-	}
-	return queue.ParseReceipt(text)
-}
-
-func (l *leaseFinder) list(ctx context.Context) error {
-	if l.listed {
-		return nil
-	}
-	st, err := l.s.Status(ctx, queue.StatusOptions{})
-	if err != nil {
-		return err
-	}
-	for q, gauges := range st.Queues {
-		if gauges.Unacked() == 0 {
-			continue
-		}
-		err := eachLive(ctx, l.s, q, func(e queue.Entry) {
-			if e.Receipt.Store != "" {
-				l.texts = append(l.texts, e.Receipt.String())
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	l.listed = true
-	return nil
+// generated reports whether a name is an ID as enqueue makes them.
+func generated(name string) bool {
+	id, err := uuid.Parse(name)
+	return err == nil && id.Version() == 7 && id.String() == name
 }

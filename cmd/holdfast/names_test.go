@@ -22,7 +22,7 @@ func TestT24RefusedNamesNameTheRule(t *testing.T) {
 		{"chat", strings.Repeat("x", 129), "at most 128"},
 		{"status", "m", `the last component may not be "status"`},
 		{"a/ack", "m", `the last component may not be "ack"`},
-		{"a//b", "m", "empty queue name"},
+		{"a//b", "m", "an empty component beside a slash"},
 		{"", "m", "empty queue name"},
 		{"a/../b", "m", "may not begin with a dot"},
 	} {

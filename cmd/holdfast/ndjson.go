@@ -169,10 +169,14 @@ func (f *feed) accept(done []queue.Enqueued) {
 	f.accepted += int64(len(f.chunk))
 	f.last = f.lines[len(f.lines)-1]
 	if f.a.json {
-		for _, e := range done {
-			f.a.printEnqueued(e)
+		for i, e := range done {
+			f.a.printEnqueued(e, f.lines[i])
 		}
-		f.a.out.Flush()
+		f.a.flush()
+	} else {
+		for _, e := range done {
+			f.a.did("accepted", e.Queue+" "+e.ID)
+		}
 	}
 	f.empty()
 	f.progress(false)

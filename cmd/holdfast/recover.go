@@ -22,10 +22,13 @@ recover, nothing is changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			return a.withStore(ctx, func(s store) error {
+			return a.withChange(ctx, func(s store) error {
 				r, err := s.Recover(ctx)
 				if err != nil {
 					return err
+				}
+				if r.Owner != nil {
+					a.did("recovered", "the store in "+a.dir)
 				}
 				a.printRecovery(r)
 				return nil

@@ -3,10 +3,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+
+	holdfast "example.com/holdfast/v2"
 
 	"example.com/holdfast/queue"
 )
@@ -19,6 +21,10 @@ type facts struct {
 	line               int    // of an NDJSON stream, from 1
 	accepted           *int64 // messages of a stream that were accepted before it
 	run                string // the next command, where the kind of error does not know it
+	advice             string // stands in the place of a next command
+	outside            bool   // it is not about the store: no path and no next command
+	overdue            uint64
+	receipts           []string // of claims that happened and could not be printed
 }
 
 // A factError is an error with its facts.
@@ -48,6 +54,9 @@ func factsOf(err error) facts {
 		inner := factsOf(fe.err)
 		f.queue, f.id = pick(inner.queue, f.queue), pick(inner.id, f.id)
 		f.receipt, f.name = pick(inner.receipt, f.receipt), pick(inner.name, f.name)
+		f.run, f.advice = pick(inner.run, f.run), pick(inner.advice, f.advice)
+		f.outside, f.overdue = f.outside || inner.outside, max(f.overdue, inner.overdue)
+		f.receipts = append(f.receipts, inner.receipts...)
 		if inner.line != 0 {
 			f.line = inner.line
 		}
@@ -84,7 +93,10 @@ type errorLine struct {
 	Name     string `json:"failed_name,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Accepted *int64 `json:"accepted,omitempty"`
-	Run      string `json:"run"`
+
+	Overdue  uint64   `json:"overdue,omitempty"`
+	Receipts []string `json:"receipts,omitempty"`
+	Run      string   `json:"run"` // empty: no command helps
 }
 
 // report tells one error on stderr and counts it into the exit code. What was
@@ -92,26 +104,36 @@ type errorLine struct {
 func (a *app) report(err error) {
 	k, f := kindOf(err), factsOf(err)
 	a.worst = worse(a.worst, k.exit)
-	a.out.Flush() // its error is sticky and comes out at the end
+	a.flush() // its error is sticky and comes out at the end
 	run := a.next(k, f)
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	if advice := pick(f.advice, adviceFor(k)); advice != "" {
+		text, run = text+"; "+advice, ""
+	}
 	if a.json {
-		a.errJSON(errorLine{text, k.code, k.exit, f.queue, f.id, f.receipt, f.name, f.line, f.accepted, run})
+		a.errJSON(errorLine{text, k.code, k.exit, f.queue, f.id, f.receipt, f.name, f.line, f.accepted, f.overdue, f.receipts, run})
 		return
 	}
 	where := ""
-	if k.exit != exitUsage && a.dir != "" && !strings.Contains(text, a.dir) {
+	if k.exit != exitUsage && a.dir != "" && !f.outside && !strings.Contains(text, a.dir) {
 		where = a.dir + ": "
 	}
 	if f.line != 0 {
 		where += fmt.Sprintf("line %d: ", f.line)
 	}
-	fmt.Fprintf(a.stderr, "holdfast: %s%s; run: %s\n", where, printable(text), run)
+	if run != "" {
+		run = "; run: " + run
+	}
+	told := fmt.Sprintf("holdfast: %s%s%s\n", where, printable(text), run)
+	for _, receipt := range f.receipts {
+		told += receipt + "\n"
+	}
+	io.WriteString(a.stderr, told)
 }
 
 // note tells people something that is no error.
 func (a *app) note(code, format string, args ...any) {
-	a.out.Flush()
+	a.flush()
 	text := fmt.Sprintf(format, args...)
 	if a.json {
 		a.errJSON(struct {
@@ -124,13 +146,15 @@ func (a *app) note(code, format string, args ...any) {
 }
 
 func (a *app) errJSON(v any) {
-	enc := json.NewEncoder(a.stderr)
-	enc.SetEscapeHTML(false)
-	enc.Encode(v)
+	a.stderr.Write(append(encode(v), '\n'))
 }
 
-// next spells the next command. A fact that is missing makes it the general one.
+// next spells the next command. A fact that is missing makes it the general one;
+// where no command helps, there is none.
 func (a *app) next(k kind, f facts) string {
+	if f.outside {
+		return ""
+	}
 	dir := a.dir
 	if dir == "" {
 		dir = "."
@@ -141,6 +165,12 @@ func (a *app) next(k kind, f facts) string {
 		{"{name}", shellWord(f.name)}, {"{command}", pick(a.command, "holdfast")},
 	}
 	run := pick(f.run, k.next)
+	if a.command == "holdfast verify" && strings.HasPrefix(run, "holdfast verify") {
+		return ""
+	}
+	if k.err == holdfast.ErrUnsafe && othersWrite(a.dir) {
+		run = "chmod 700 {dir}"
+	}
 	for _, fact := range known {
 		if fact.value == "" && strings.Contains(run, fact.mark) {
 			run = otherwise

@@ -29,7 +29,7 @@ on_dead_owner=stop|recover  what a program does when it finds that another was
 					return err
 				})
 			}
-			return a.withStore(ctx, func(s store) error {
+			return a.withChange(ctx, func(s store) error {
 				set, err := s.Settings(ctx)
 				if err != nil {
 					return err
@@ -42,6 +42,7 @@ on_dead_owner=stop|recover  what a program does when it finds that another was
 				if _, err := certain(ctx, s, s.Set(ctx, set)); err != nil {
 					return err
 				}
+				a.did("set", "on_dead_owner="+string(set.OnDeadOwner))
 				a.printSettings(set)
 				return nil
 			})

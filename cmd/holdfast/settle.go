@@ -20,6 +20,7 @@ type settledLine struct {
 }
 
 func (a *app) printSettled(r queue.Receipt, result, failedName string) {
+	a.did(result, r.Queue+" "+r.ID)
 	switch {
 	case a.json:
 		a.printJSON(settledLine{r.String(), r.Queue, r.ID, result, failedName})
@@ -30,23 +31,30 @@ func (a *app) printSettled(r queue.Receipt, result, failedName string) {
 	}
 }
 
+// A settling settles one claim; fail gives the failed name, for errors too.
+type settling func(ctx context.Context, s store, r queue.Receipt) (failedName string, err error)
+
 // settleEach settles every receipt given: one that is refused is reported and the
 // others go on.
-func (a *app) settleEach(cmd *cobra.Command, given []string, result string, settle func(context.Context, store, queue.Receipt) error) error {
+func (a *app) settleEach(cmd *cobra.Command, given []string, result string, settle settling) error {
 	ctx := cmd.Context()
-	return a.withStore(ctx, func(s store) error {
+	return a.withChange(ctx, func(s store) error {
 		leases := leaseFinder{s: s}
-		for _, text := range given {
+		ops := make([]operand, len(given))
+		for i, text := range given {
 			r, err := leases.find(ctx, text)
-			if err == nil {
-				_, err = certain(ctx, s, settle(ctx, s, r))
-			}
 			if err != nil {
-				a.report(about(err, facts{queue: r.Queue, id: r.ID, receipt: text}))
+				ops[i] = operand{key: text, err: about(err, facts{receipt: text})}
 				continue
 			}
-			a.printSettled(r, result, "")
+			ops[i] = operand{key: r.String(), do: func(ctx context.Context) (func(), error) {
+				name, err := settle(ctx, s, r)
+				if err != nil {
+					return nil, about(err, facts{queue: r.Queue, id: r.ID, receipt: text, name: name})
+				}
+				return func() { a.printSettled(r, result, name) }, nil
+			}}
 		}
-		return nil
+		return a.eachOperand(ctx, "settled", ops)
 	})
 }

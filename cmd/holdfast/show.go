@@ -21,7 +21,7 @@ func (a *app) showCmd() *cobra.Command {
 		Long: `Show one message. An ID may have two live generations: one that was claimed, and a
 newer one that waits behind it. Both are shown, the older first. With --payload
 exactly the bytes of one payload are printed and nothing else: the older one's, or
-that of --generation.`,
+that of --generation. The ID may be shortened to what it alone begins or ends with.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if payload && a.json {
@@ -32,7 +32,7 @@ that of --generation.`,
 			}
 			ctx := cmd.Context()
 			return a.withLook(ctx, func(s store) error {
-				return withID(ctx, s, args[0], args[1], func(id string) error {
+				return a.withID(ctx, s, forLooks, args[0], args[1], func(id string) error {
 					entries, err := s.Show(ctx, args[0], id)
 					if err != nil {
 						return err
@@ -85,7 +85,7 @@ func (a *app) printEntries(ctx context.Context, s store, q string, entries []que
 	if err != nil {
 		return err
 	}
-	a.markUnsettled(st.Settled, st.Owner)
+	a.markUnsettled(ctx, st.Settled, st.Owner)
 	for _, e := range entries {
 		a.printEntry(e, st.Settled)
 	}

@@ -3,14 +3,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-
-	holdfast "example.com/holdfast/v2"
 
 	"example.com/holdfast/queue"
 )
@@ -34,7 +33,7 @@ unfinished work, is marked as unsettled and is never complete.`,
 				if err != nil {
 					return err
 				}
-				a.printStatus(st)
+				a.printStatus(cmd.Context(), st)
 				return nil
 			})
 		},
@@ -63,7 +62,7 @@ type queueLine struct {
 	Counters   queue.Counters `json:"counters"`
 }
 
-func (a *app) printStatus(st queue.Status) {
+func (a *app) printStatus(ctx context.Context, st queue.Status) {
 	if a.json {
 		l := statusLine{st.Revision, st.Settled, map[string]queueLine{}, st.Orphans, st.Owner}
 		for name, q := range st.Queues {
@@ -75,7 +74,7 @@ func (a *app) printStatus(st queue.Status) {
 		a.printJSON(l)
 		return
 	}
-	a.markUnsettled(st.Settled, st.Owner)
+	a.markUnsettled(ctx, st.Settled, st.Owner)
 	if len(st.Queues) == 0 {
 		a.printf("no queues\n")
 	} else {
@@ -85,6 +84,8 @@ func (a *app) printStatus(st queue.Status) {
 			q := st.Queues[name]
 			complete := "no"
 			switch {
+			case st.Settled && q == queue.QueueStatus{}:
+				complete = "unknown (empty)" // one that the store knew has counted something
 			case st.Settled && q.Complete():
 				complete = "yes"
 			case !st.Settled:
@@ -98,25 +99,4 @@ func (a *app) printStatus(st queue.Status) {
 	if st.Orphans > 0 {
 		a.printf("%s that nothing refers to (%d bytes)\n", plural(st.Orphans, "object"), st.OrphanBytes)
 	}
-}
-
-// markUnsettled says first what keeps a look from being the last word.
-func (a *app) markUnsettled(settled bool, owner *queue.Owner) {
-	switch {
-	case settled || a.json: // in JSON every line carries it
-	case owner != nil:
-		a.printf("UNSETTLED: %s; run: holdfast recover --dir %s\n", printable(unfinished(*owner)), shellWord(a.dir))
-	default:
-		a.printf("UNSETTLED: the last committed state, not taken under the lock; run: holdfast status --dir %s\n", shellWord(a.dir))
-	}
-}
-
-// unfinished says what a record in the lock means. A look that did not get the lock
-// cannot tell a dead owner from one at work; recover can: it waits for the lock.
-func unfinished(o queue.Owner) string {
-	if o.Token == "" || o.Uncertain {
-		return (&holdfast.StaleLockError{Owner: o}).Error()
-	}
-	return fmt.Sprintf("what the lock's owner (pid %d on %s, since %s) began is not finished; if that process is dead",
-		o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
 }

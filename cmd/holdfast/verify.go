@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,16 +33,20 @@ func (a *app) verifyCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.printReport(r)
+			a.printReport(cmd.Context(), r)
 			if !r.OK || len(r.Faults) > 0 {
-				return fmt.Errorf("%s: %w", plural(int64(len(r.Faults)), "fault"), errFaults)
+				err := fmt.Errorf("%s: %w", plural(int64(len(r.Faults)), "fault"), errFaults)
+				if !counted(r) {
+					return about(err, facts{advice: noRepair})
+				}
+				return err
 			}
 			return nil
 		},
 	}
 }
 
-func (a *app) printReport(r holdfast.Report) {
+func (a *app) printReport(ctx context.Context, r holdfast.Report) {
 	if a.json {
 		if r.Faults == nil {
 			r.Faults = []holdfast.Fault{}
@@ -49,14 +55,18 @@ func (a *app) printReport(r holdfast.Report) {
 		return
 	}
 	if r.OK || r.Owner != nil { // of a store that cannot be read nobody asks whether it is settled
-		a.markUnsettled(r.Settled, r.Owner)
+		a.markUnsettled(ctx, r.Settled, r.Owner)
 	}
 	for _, f := range r.Faults {
 		a.printf("fault %s: %s", f.Code, f.File)
 		if f.Queue != "" {
 			a.printf(" (%s %s)", f.Queue, f.ID)
 		}
-		a.printf(": %s\n", printable(f.Reason))
+		a.printf(": %s\n", printable(strings.TrimPrefix(f.Reason, f.File+": ")))
+	}
+	if !counted(r) {
+		a.printf("nothing was counted: the store cannot be read\n")
+		return
 	}
 	if r.OK {
 		a.printf("ok: ")
@@ -67,3 +77,6 @@ func (a *app) printReport(r holdfast.Report) {
 		a.printf("%s that nothing refers to (%d bytes), %s\n", plural(r.Orphans, "object"), r.OrphanBytes, plural(r.Temps, "leftover temp"))
 	}
 }
+
+// counted reports whether the store could be read: one that was has an id.
+func counted(r holdfast.Report) bool { return r.OK || r.Store != "" }
