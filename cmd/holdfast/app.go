@@ -40,6 +40,7 @@ type app struct {
 	unsafe  bool // --allow-unsafe-root
 	verbose bool
 
+	bound   int64  // of the state; 0: the library's default
 	command string // the command's path, for errors
 	started bool   // the arguments were good: what fails now is no usage error
 	worst   int    // the exit code so far
@@ -138,7 +139,18 @@ func (a *app) findDir() error {
 }
 
 func (a *app) options() *holdfast.Options {
-	return &holdfast.Options{AllowUnsafeRoot: a.unsafe}
+	return &holdfast.Options{AllowUnsafeRoot: a.unsafe, MaxStateBytes: a.bound}
+}
+
+// lookBytes is how large a state the command looks at and recovers, whatever bound the
+// programs that fill it have.
+const lookBytes = 1 << 30
+
+// lookOptions are those of commands that add nothing to the store.
+func (a *app) lookOptions() *holdfast.Options {
+	o := a.options()
+	o.LookAfter, o.MaxStateBytes = lookAfter, lookBytes
+	return o
 }
 
 // withStore runs do on the store, opened for changes. A command that makes one
@@ -150,9 +162,7 @@ func (a *app) withStore(ctx context.Context, do func(s store) error) error {
 // withLook runs do on the store, opened for looking: nothing is created, and no
 // write permission is needed.
 func (a *app) withLook(ctx context.Context, do func(s store) error) error {
-	o := a.options()
-	o.LookAfter = lookAfter
-	return use(ctx, a.engine.look, a.dir, o, do)
+	return use(ctx, a.engine.look, a.dir, a.lookOptions(), do)
 }
 
 func use(ctx context.Context, open openFunc, dir string, o *holdfast.Options, do func(s store) error) error {

@@ -47,7 +47,7 @@ printed are good all the same.`,
 					return err
 				}
 				if u != nil {
-					claimed.Deliveries = u.Deliveries
+					claimed.Deliveries, claimed.Damaged = u.Deliveries, u.Damaged
 				}
 				for _, d := range claimed.Deliveries {
 					a.printDelivery(d, payload)

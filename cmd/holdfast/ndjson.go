@@ -18,7 +18,8 @@ const (
 	chunkBytes    = 1 << 20
 )
 
-// chunkLinger is how long a chunk waits for more input before it is committed.
+// chunkLinger is how long the first message of a chunk waits for more before the
+// chunk is committed.
 const chunkLinger = 100 * time.Millisecond
 
 // A feed is a stream of messages on its way into a queue, chunk by chunk.
@@ -28,9 +29,10 @@ type feed struct {
 	queue string
 	shape queue.Message // what every message of the stream has in common
 
-	chunk []queue.Message
-	lines []int // where each message of the chunk stands in the stream
-	bytes int
+	chunk  []queue.Message
+	lines  []int // where each message of the chunk stands in the stream
+	bytes  int
+	linger <-chan time.Time // the chunk is to be committed then; nil: it is empty
 
 	accepted int64
 	refused  int64
@@ -89,21 +91,18 @@ func (f *feed) run(ctx context.Context, lines <-chan line) error {
 	}
 }
 
-// nextLine waits for a line; with a chunk begun only for as long as it lingers.
+// nextLine waits for a line, with a chunk begun only until that has lingered: a stream
+// that never pauses must not hold its first message back.
 func (f *feed) nextLine(ctx context.Context, lines <-chan line) (l line, more, idle bool) {
 	select {
-	case l, more = <-lines:
-		return l, more, false
+	case <-f.linger:
+		return l, false, true
 	default:
-	}
-	var linger <-chan time.Time
-	if len(f.chunk) > 0 {
-		linger = time.After(chunkLinger)
 	}
 	select {
 	case l, more = <-lines:
 		return l, more, false
-	case <-linger:
+	case <-f.linger:
 		return l, false, true
 	case <-ctx.Done():
 		return l, false, false
@@ -123,6 +122,9 @@ func (f *feed) take(ctx context.Context, l line) error {
 		if err := f.flush(ctx); err != nil {
 			return err
 		}
+	}
+	if len(f.chunk) == 0 {
+		f.linger = f.a.after(chunkLinger)
 	}
 	m := f.shape
 	m.Payload = l.text
@@ -204,7 +206,7 @@ func (f *feed) drop(batch *queue.BatchError) error {
 }
 
 // empty begins a new chunk. The old one may still be in use below.
-func (f *feed) empty() { f.chunk, f.lines, f.bytes = nil, nil, 0 }
+func (f *feed) empty() { f.chunk, f.lines, f.bytes, f.linger = nil, nil, 0, nil }
 
 // progress shows on a terminal how far the stream is.
 func (f *feed) progress(end bool) {

@@ -187,3 +187,20 @@ func TestInterruptedStreamSaysWhatWasAccepted(t *testing.T) {
 		t.Errorf("%q", l.Error)
 	}
 }
+
+// A stream that never pauses does not hold its first message back: once the chunk has
+// lingered, it is committed before the next line is taken.
+func TestSteadyStreamIsCommitted(t *testing.T) {
+	lines := make(chan line, 1)
+	lines <- line{number: 2, text: []byte("2")}
+	lingered := make(chan time.Time, 1)
+	lingered <- time.Time{}
+	f := &feed{chunk: []queue.Message{{Payload: []byte("1")}}, linger: lingered}
+	if _, _, idle := f.nextLine(t.Context(), lines); !idle {
+		t.Error("the next line was taken although the chunk had lingered")
+	}
+	f.empty()
+	if l, more, idle := f.nextLine(t.Context(), lines); idle || !more || l.number != 2 {
+		t.Errorf("an empty chunk: %v, %v, %v", l, more, idle)
+	}
+}

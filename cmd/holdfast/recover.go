@@ -22,6 +22,7 @@ recover, nothing is changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
+			a.bound = lookBytes // it adds next to nothing to a state of any size
 			return a.withChange(ctx, func(s store) error {
 				r, err := s.Recover(ctx)
 				if err != nil {

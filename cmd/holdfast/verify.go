@@ -18,8 +18,7 @@ func (a *app) verifyCmd() *cobra.Command {
 		Short: "Check the whole store, every payload included; changes nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := a.options()
-			o.LookAfter = lookAfter
+			o := a.lookOptions()
 			var v holdfast.VerifyOptions
 			if !a.json && a.tty(a.stderr) {
 				v.Progress = func(done, total int64) {
