@@ -357,7 +357,7 @@ func syncError(err error) error {
 	if errors.As(err, &e) && e.Op == fsguard.OpSyncDir {
 		for _, errno := range syncUnsupported {
 			if errors.Is(err, errno) {
-				return fmt.Errorf("%w: a directory cannot be synced here: %w", err, ErrUnsupported)
+				return fmt.Errorf("%w: a directory cannot be synced here: %w", err, ErrFilesystem)
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func create(ctx context.Context, dir string, o *Options, fresh bool, prepare fun
 	}
 	root, err := lockRoot(s)
 	if err != nil {
-		if made && errors.Is(err, ErrUnsupported) {
+		if made && errors.Is(err, ErrFilesystem) {
 			unmakeRoot(s.fs, s.dir) // no store will ever stand here
 		}
 		return nil, err

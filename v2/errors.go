@@ -30,9 +30,9 @@ var (
 	// where the store has its own.
 	ErrUnsafe = errors.New("not safe to use")
 
-	// ErrUnsupported is returned when the filesystem lacks what the store stands
+	// ErrFilesystem is returned when the filesystem lacks what the store stands
 	// on: flock, or a directory sync; or when it is a network filesystem.
-	ErrUnsupported = errors.New("the filesystem is not supported")
+	ErrFilesystem = errors.New("the filesystem is not supported")
 
 	// ErrVersion is returned when the store says that it is of another version, or
 	// uses a feature that this program does not know. Use a newer program.

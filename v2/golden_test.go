@@ -50,7 +50,7 @@ type goldenEntry struct {
 
 var goldenErrors = map[string]error{
 	"ErrNoStore": ErrNoStore, "ErrInterruptedInit": ErrInterruptedInit, "ErrUnsafe": ErrUnsafe,
-	"ErrUnsupported": ErrUnsupported, "ErrVersion": ErrVersion, "ErrCorrupt": ErrCorrupt,
+	"ErrFilesystem": ErrFilesystem, "ErrVersion": ErrVersion, "ErrCorrupt": ErrCorrupt,
 }
 
 // goldenNow is when the golden stores are looked at; they were made in the hour before.

@@ -118,7 +118,7 @@ func newOwner(tok token, now instant) queue.Owner {
 func lockError(err error) error {
 	for _, errno := range lockUnsupported {
 		if errors.Is(err, errno) {
-			return fmt.Errorf("%w: file locks (flock) do not work here: %w", err, ErrUnsupported)
+			return fmt.Errorf("%w: file locks (flock) do not work here: %w", err, ErrFilesystem)
 		}
 	}
 	return err

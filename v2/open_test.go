@@ -239,9 +239,9 @@ func TestT26NoFlock(t *testing.T) {
 			before := d.Tree()
 			d.SetLockError(errno)
 			for _, write := range writers[:4] {
-				refusal(t, write.name, write.do(t.Context(), s), ErrUnsupported, "flock")
+				refusal(t, write.name, write.do(t.Context(), s), ErrFilesystem, "flock")
 			}
-			refusal(t, "status", second(s.Status(t.Context(), queue.StatusOptions{})), ErrUnsupported, "flock")
+			refusal(t, "status", second(s.Status(t.Context(), queue.StatusOptions{})), ErrFilesystem, "flock")
 			if after := d.Tree(); after != before {
 				t.Errorf("changed:\n%s", after)
 			}
@@ -300,8 +300,8 @@ func unsupported(t *testing.T, lack func(*crashtest.Disk), errno error, looksToo
 				t.Errorf("%s where %s is: no error", w.name, there)
 				s.Close()
 			case opens && there == "an empty root" && errors.Is(err, ErrNoStore):
-			case !errors.Is(err, ErrUnsupported), errno != nil && !errors.Is(err, errno):
-				t.Errorf("%s where %s is: %v; want %v and %v", w.name, there, err, ErrUnsupported, errno)
+			case !errors.Is(err, ErrFilesystem), errno != nil && !errors.Is(err, errno):
+				t.Errorf("%s where %s is: %v; want %v and %v", w.name, there, err, ErrFilesystem, errno)
 			}
 			if after := d.Tree(); after != before {
 				t.Errorf("%s where %s is left\n%swhere there was\n%s", w.name, there, after, before)

@@ -87,7 +87,7 @@ func openRoot(fsys fsguard.FS, dir string, o *Options, readOnly bool) (fsguard.D
 	}
 	space, err := root.Space()
 	if err == nil && space.Network {
-		err = fmt.Errorf("%s is on %s, a network filesystem, where locks and syncs cannot be trusted: %w", dir, space.Type, ErrUnsupported)
+		err = fmt.Errorf("%s is on %s, a network filesystem, where locks and syncs cannot be trusted: %w", dir, space.Type, ErrFilesystem)
 	}
 	if err == nil {
 		err = admitOwner(root, o, readOnly)

@@ -137,7 +137,7 @@ func (o *Options) fill() error {
 }
 
 // Open opens an existing store; an empty dir is the current directory. It creates nothing and repairs nothing. Errors:
-// ErrNoStore, ErrInterruptedInit, ErrUnsafe, ErrUnsupported, ErrVersion,
+// ErrNoStore, ErrInterruptedInit, ErrUnsafe, ErrFilesystem, ErrVersion,
 // ErrCorrupt. A store whose last owner did not finish opens; calls that change it
 // then answer ErrStaleLock until Recover.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {

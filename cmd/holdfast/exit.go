@@ -82,7 +82,7 @@ var kinds = []kind{
 
 	{holdfast.ErrExists, "exists", exitRefused, otherwise},
 	{holdfast.ErrNotEmpty, "not_empty", exitRefused, "holdfast init --dir {dir}/holdfast"},
-	{holdfast.ErrUnsupported, "unsupported_filesystem", exitRefused, "df {dir}"},
+	{holdfast.ErrFilesystem, "unsupported_filesystem", exitRefused, "df {dir}"},
 	{holdfast.ErrReadOnly, "read_only", exitRefused, otherwise},
 
 	{queue.ErrInvalidName, "invalid_name", exitUsage, "{command} --help"},

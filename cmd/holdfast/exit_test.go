@@ -46,7 +46,7 @@ func TestErrorCodesArePinned(t *testing.T) {
 		{holdfast.ErrReplaced, "replaced", 3},
 		{holdfast.ErrExists, "exists", 5},
 		{holdfast.ErrNotEmpty, "not_empty", 5},
-		{holdfast.ErrUnsupported, "unsupported_filesystem", 5},
+		{holdfast.ErrFilesystem, "unsupported_filesystem", 5},
 		{holdfast.ErrReadOnly, "read_only", 5},
 		{queue.ErrInvalidName, "invalid_name", 2},
 		{queue.ErrInvalidPayload, "invalid_payload", 2},
