@@ -124,7 +124,7 @@ func (d *draft) take(q *queueState, s *slot, r *ref, t taking, payload []byte) q
 	c.lease = d.newLease(t)
 	q.counters.Claimed++
 	q.put(s.id, pending, c)
-	d.bytes += int64(120 + 2*len(t.label))
+	d.bytes += int64(120 + written(c.lease.label))
 
 	delivery := queue.Delivery{
 		Receipt:    d.receipt(q.name, s.id, c),
@@ -144,7 +144,7 @@ func (d *draft) take(q *queueState, s *slot, r *ref, t taking, payload []byte) q
 
 func (d *draft) newLease(t taking) lease {
 	l := lease{holder: t.holder, label: t.label, fence: d.st.fence}
-	if d.crowded() {
+	if d.crowded(written(l.label)) {
 		l.label = ""
 	}
 	if t.lease == queue.NoDeadline {

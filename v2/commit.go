@@ -195,7 +195,8 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	if d.st.recoveries == d.base.recoveries {
 		most -= recoveryRoom // a recovery adds to the state, and must always find room
 	}
-	if int64(len(s.text)) > most {
+	size := int64(len(s.text))
+	if size > most && size > s.cached.size { // what makes it smaller is never refused
 		return fmt.Errorf("%s would be %d bytes, more than readers take: %w", stateFile, len(s.text), queue.ErrFull)
 	}
 	if err := d.st.representable(); err != nil {
@@ -203,7 +204,7 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	}
 	w := &writing{p: p, temp: stateTemp(d.st.commit)}
 	defer w.closeObjects()
-	if err := w.write(s, objects, s.text, room, d.owed()); err != nil {
+	if err := w.write(s, d, objects, room); err != nil {
 		w.drop()
 		return err
 	}
@@ -303,7 +304,8 @@ type writing struct {
 }
 
 // write puts objects, a new reserve and the state temp on the disk, unsynced.
-func (w *writing) write(s *Store, objects []object, text []byte, room roomFor, owed int64) error {
+func (w *writing) write(s *Store, d *draft, objects []object, room roomFor) error {
+	text := s.text
 	for _, o := range objects {
 		u, err := writeObject(w.p.objects, o)
 		w.made = append(w.made, o.name)
@@ -316,10 +318,8 @@ func (w *writing) write(s *Store, objects []object, text []byte, room roomFor, o
 	if len(objects) > 0 {
 		w.targets = append(w.targets, w.p.objects)
 	}
-	if room != settlingOnly {
-		if err := w.growReserve(s, int64(len(text))+owed, room == enqueuing); err != nil {
-			return err
-		}
+	if err := w.provide(s, d, int64(len(text)), room); err != nil {
+		return err
 	}
 	var err error
 	if w.file.file, err = w.p.space.Create(w.temp); err != nil {

@@ -22,6 +22,7 @@ type draft struct {
 	own      map[string]bool    // queues that were copied since the last mark
 	ownNS    map[string]bool    // failed namespaces likewise
 	limit    int64              // bound of the encoded state; 0: none
+	tight    bool               // the disk is full or the reserve is gone: no texts
 	promised int64              // owed, as enqueues of this draft add to it; 0: not counted yet
 	bytes    int64              // estimate of the encoded state
 	base     *state
@@ -50,10 +51,13 @@ func newDraft(base *state, commit token, now instant, size int64) *draft {
 	}
 }
 
-// crowded reports whether the state has outgrown its bound, which settling and
-// claiming may do. Texts for people are cut short then, so that it stays readable:
-// readers take twice the bound.
-func (d *draft) crowded() bool { return d.limit > 0 && d.bytes > d.limit }
+// crowded reports whether a text for people of so many bytes finds no room: it would
+// take the state past its bound, which settling and claiming may otherwise pass, or the
+// disk is full. Such texts are cut short then, so that the state stays readable and
+// fits the room that was kept for it.
+func (d *draft) crowded(adds int) bool {
+	return d.tight || d.limit > 0 && d.bytes+int64(adds) > d.limit
+}
 
 // recoveryRoom is what writers leave of twice the bound for recoveries: more than a
 // full list of resolved commits and longer numbers take.
@@ -62,7 +66,7 @@ const recoveryRoom = 8 << 10
 // settleRoom is more than a message can add to the state when it is claimed and when
 // it is failed in a crowded state, its queue's name aside: a lease without a label, or
 // a failed name and a cause of crowdedError bytes.
-const settleRoom = 280
+const settleRoom = 320
 
 // owed is the room that everything live may still take when it is claimed and failed.
 func (d *draft) owed() int64 {

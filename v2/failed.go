@@ -17,7 +17,7 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 		panic("holdfast: a failed name is taken twice")
 	}
 	r.notBefore = 0
-	if d.crowded() {
+	if d.crowded(written(r.lastError)) {
 		r.lastError = cutWritten(r.lastError, crowdedError)
 	}
 	f.entries = slices.Insert(f.entries, i, &failedEntry{name: name, queue: q.name, id: id, ref: r, at: d.millis})
@@ -27,7 +27,7 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 		it.space, it.failed = space, name
 		d.write(it)
 	}
-	d.bytes += int64(len(name) + len(q.name) + len(id) + slotBytes + 2*len(r.lastError))
+	d.bytes += int64(len(name) + len(q.name) + len(id) + slotBytes + written(r.lastError))
 }
 
 // freeName is the failed name for a message that a cap or damage moves: its ID, or

@@ -321,25 +321,33 @@ func TestFullState(t *testing.T) {
 	if err != nil || !kept.Kept {
 		t.Errorf("keep: %+v, %v", kept, err)
 	}
-	var d []queue.Delivery
-	for len(d) < n {
-		d = append(d, mustClaim(t, s, "mail", queue.ClaimOptions{Max: 20, Label: strings.Repeat("w", queue.MaxNameBytes)})...)
-	}
+	d := mustClaim(t, s, "mail", queue.ClaimOptions{Max: n})
 	if len(d) != n {
 		t.Errorf("claimed %d of %d", len(d), n)
 	}
+	for _, x := range d[:n-20] {
+		as := x.Receipt.ID + strings.Repeat("x", queue.MaxNameBytes-len(x.Receipt.ID))
+		if _, err := s.Fail(ctx, x.Receipt, queue.FailOptions{Cause: strings.Repeat("c", maxLastError), As: as}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if len(mustRead(t, dir+"/"+namespaceDir+"/"+stateFile)) <= bound {
-		t.Error("the claims did not pass the bound: the test shows nothing")
+		t.Error("the failures did not pass the bound: the test shows nothing")
 	}
-	if _, err := s.Fail(ctx, d[0].Receipt, queue.FailOptions{Cause: "c"}); err != nil {
-		t.Error(err)
-	}
+	d = d[n-20:]
 	mustDo(t, s.Release(ctx, d[1].Receipt, queue.ReleaseOptions{}))
 	other, err := Open(ctx, dir, &Options{MaxStateBytes: bound})
 	mustDo(t, err)
 	defer other.Close()
-	for _, d := range d[2:] {
-		mustDo(t, other.Ack(ctx, d.Receipt))
+	for i, d := range d {
+		if i != 1 {
+			mustDo(t, other.Ack(ctx, d.Receipt))
+		}
+	}
+	page, err := s.ListFailed(ctx, queue.FailedOptions{}, queue.ListOptions{Limit: n})
+	mustDo(t, err)
+	for _, e := range page.Entries {
+		mustDo(t, s.Purge(ctx, e.FailedName, queue.PurgeOptions{}))
 	}
 	mustEnqueue(t, s, "mail", small("x"), small("y"))
 }

@@ -28,20 +28,30 @@ const (
 // maxLastError bytes, cut on a rune.
 func bounded(s string) string { return cut(strings.ToValidUTF8(s, "\uFFFD"), maxLastError) }
 
-// cutWritten cuts s, on a rune, so that its text in state.json takes at most so many
-// bytes.
+// written is how many bytes s takes in state.json, its quotes aside.
+func written(s string) int {
+	n := 0
+	for _, r := range s {
+		n += writtenRune(r)
+	}
+	return n
+}
+
+func writtenRune(r rune) int {
+	switch {
+	case r < ' ':
+		return len(`\u0000`)
+	case r == '"', r == '\\':
+		return 2
+	}
+	return utf8.RuneLen(r)
+}
+
+// cutWritten cuts s, on a rune, to at most so many written bytes.
 func cutWritten(s string, most int) string {
 	n := 0
 	for i, r := range s {
-		switch {
-		case r < ' ':
-			n += len(`\u0000`)
-		case r == '"', r == '\\':
-			n += 2
-		default:
-			n += utf8.RuneLen(r)
-		}
-		if n > most {
+		if n += writtenRune(r); n > most {
 			return s[:i]
 		}
 	}

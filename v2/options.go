@@ -30,11 +30,11 @@ type Options struct {
 	MaxPayloadDepth int
 
 	// MaxStateBytes bounds state.json: an enqueue that would pass it, or that would
-	// leave no room to claim and fail everything that is live (about 280 bytes and the
+	// leave no room to claim and fail everything that is live (about 320 bytes and the
 	// queue's name for each message), is refused with queue.ErrFull; everything else
 	// goes on. Programs that share a store should agree on it: one whose bound is less
 	// than half of what another fills answers ErrBound. Zero: 64 MiB, room for some
-	// 230,000 messages. From 64 KiB to 1 TiB.
+	// 200,000 messages. From 64 KiB to 1 TiB.
 	MaxStateBytes int64
 
 	// MinFreeBytes is the free space below which an enqueue is refused with

@@ -54,7 +54,7 @@ func (s *Store) recover(t *tenure, st *state) (*Recovery, error) {
 			return nil, err
 		}
 		fresh = newDraft(st, commit, s.clock.Now(), s.cached.size)
-		fresh.dirty = true
+		fresh.dirty, fresh.tight = true, true // it takes no room but its own
 		fresh.st.recoveries++
 		fresh.st.resolved = remember(st.resolved, outcome{st.commit, st.revision})
 		err = s.publish(t, fresh, settlingOnly, parent)

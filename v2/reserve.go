@@ -57,12 +57,29 @@ const (
 	enqueuing
 )
 
-// growReserve makes a reserve of at least size, the state as it is and as it may become
-// when everything in it is claimed and failed: what takes room is only accepted when
-// its settlement is provided for. It grows by doubling, so that few commits pay for
-// it. Where there is none, it was given up to a full disk, and the room that it gave
-// still serves claims and settlements; only an enqueue makes a new one.
-func (w *writing) growReserve(s *Store, size int64, enqueue bool) error {
+// provide sees to it that what this commit adds can be settled later on a full disk: by
+// a reserve that holds the state as it is and as it may become when everything in it is
+// claimed and failed. Enqueues make one where there is none; whatever else adds to the
+// state makes a larger one when it outgrows it, but no settlement is refused for that.
+// Where the reserve was given up, claims go on for as long as the disk has room for
+// the state twice: the new one and the one that settles it.
+func (w *writing) provide(s *Store, d *draft, size int64, room roomFor) error {
+	switch {
+	case room == settlingOnly && (size <= s.cached.size || d.tight):
+		return nil
+	case room == claiming && d.tight:
+		space, err := w.p.space.Space()
+		if err == nil && space.Free < uint64(2*size+recoveryRoom) {
+			err = fmt.Errorf("the disk has %d bytes left, and no reserve: %w", space.Free, unix.ENOSPC)
+		}
+		return err
+	}
+	return w.growReserve(s, size+d.owed())
+}
+
+// growReserve makes a reserve of at least size. It grows by doubling, so that few
+// commits pay for it.
+func (w *writing) growReserve(s *Store, size int64) error {
 	want := int64(minReserve)
 	for want < size {
 		want *= 2
@@ -70,8 +87,6 @@ func (w *writing) growReserve(s *Store, size int64, enqueue bool) error {
 	info, err := w.p.space.Lstat(reserveFile)
 	switch {
 	case err == nil && info.Plain() && info.Size >= want:
-		return nil
-	case errors.Is(err, fs.ErrNotExist) && !enqueue:
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
@@ -94,6 +109,15 @@ func (w *writing) growReserve(s *Store, size int64, enqueue bool) error {
 	}
 	w.targets = append(w.targets, file)
 	return nil
+}
+
+// reserved reports whether the reserve stands.
+func reserved(p *pins) (bool, error) {
+	_, err := p.space.Lstat(reserveFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // giveUpReserve frees the reserve for a commit that settles, and reports whether

@@ -81,19 +81,24 @@ func anyMends(batch []*call) bool {
 }
 
 // commitAll decides and commits until the batch is answered. When there is no room, on
-// the disk, in the state or for descriptors, what takes room is refused first, and
-// the rest is tried without it; then the reserve is given up for a commit that
-// settles.
+// the disk, in the state or for descriptors, enqueues are refused first, then claims
+// and what else takes room; the rest is tried without texts for people, and last
+// without the reserve.
 func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 	now := s.clock.Now()
-	for {
+	stands, err := reserved(t.pins)
+	if err != nil {
+		failAll(batch, err)
+		return
+	}
+	for tight := !stands; ; {
 		commit, err := newToken(s.rand)
 		if err != nil {
 			failAll(batch, err)
 			return
 		}
 		v.draft = newDraft(st, commit, now, s.cached.size)
-		v.draft.limit = s.opts.MaxStateBytes
+		v.draft.limit, v.draft.tight = s.opts.MaxStateBytes, tight
 		reader := &payloads{objects: t.pins.objects}
 		v.load = func(r *ref) ([]byte, string, error) {
 			if i, ok := v.draft.itemOf[r.gen]; ok {
@@ -110,14 +115,17 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 		switch {
 		case err == nil:
 			return
-		case noRoom(err) && room != settlingOnly:
-			refuseGrowing(batch, err)
+		case noRoom(err) && room == enqueuing:
+			batch = refuse(batch, err, func(c *call) bool { return c.enqueues })
+		case noRoom(err) && room == claiming:
+			batch = refuse(batch, err, func(c *call) bool { return c.grows })
+		case isFull(err) && anySettles(batch) && !tight && int64(len(s.text)) > s.cached.size:
+			tight = true
 		case isFull(err) && anySettles(batch) && s.giveUpReserve(t.pins):
 		default:
 			failCommit(batch, err)
 			return
 		}
-		batch = undecided(batch)
 		if err := t.pins.renew(); err != nil {
 			failAll(batch, err)
 			return
@@ -153,24 +161,16 @@ func (s *Store) decideAll(t *tenure, v *view, batch []*call) (takes roomFor) {
 	return takes
 }
 
-// refuseGrowing answers the calls that there is no room for.
-func refuseGrowing(batch []*call, err error) {
+// refuse answers the calls that there is no room for and gives the others, which are
+// decided again on a draft without them.
+func refuse(batch []*call, err error, takesRoom func(*call) bool) (rest []*call) {
 	if isFull(err) {
 		err = fmt.Errorf("%w: %w", queue.ErrFull, err)
 	}
 	for _, c := range batch {
-		if c.grows {
+		if takesRoom(c) {
 			c.err = err
-		}
-	}
-}
-
-// undecided gives the calls that a full disk does not refuse: they are decided
-// again, on a draft without the others.
-func undecided(batch []*call) []*call {
-	var rest []*call
-	for _, c := range batch {
-		if !c.grows {
+		} else {
 			rest = append(rest, c)
 		}
 	}

@@ -94,7 +94,7 @@ func (a *app) lockOwner(ctx context.Context) (o *queue.Owner) {
 
 // glance runs do on the store, opened for a look that hardly waits.
 func (a *app) glance(ctx context.Context, do func(s store) error) error {
-	o := a.options()
+	o := a.lookOptions()
 	o.LookAfter = glanceAfter
 	return use(ctx, a.engine.look, a.dir, o, do)
 }
