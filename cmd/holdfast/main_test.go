@@ -30,6 +30,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// skip leaves out a test for want of something in the environment, or fails it where
+// nothing may be left out.
+func skip(t *testing.T, reason string) {
+	t.Helper()
+	if os.Getenv("HOLDFAST_REQUIRE_ALL") == "1" {
+		t.Fatalf("may not be skipped here: %s", reason)
+	}
+	t.Skip(reason)
+}
+
 // A session is a way to call the command in this process.
 type session struct {
 	t      *testing.T

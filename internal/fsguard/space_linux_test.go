@@ -41,7 +41,7 @@ func TestTypeSpace(t *testing.T) {
 
 func TestSpaceOfTmpfs(t *testing.T) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
-		t.Skip("no /dev/shm here")
+		skip(t, "no /dev/shm here")
 	}
 	d := must(OS().OpenRoot("/dev/shm"))(t)
 	defer d.Close()
