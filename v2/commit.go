@@ -104,10 +104,8 @@ func lstatState(p *pins) (fsguard.Info, error) {
 		return info, &CorruptError{File: stateFile, Offset: -1, Reason: "missing"}
 	case err != nil:
 		return info, err
-	case !info.Plain():
-		return info, fmt.Errorf("%s is not a plain file with one link: %w", stateFile, ErrUnsafe)
 	}
-	return info, nil
+	return info, admitPlain(stateFile, info)
 }
 
 // readState reads an opened state.json to its end and checks it. It takes the file
@@ -241,7 +239,8 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	if err := parent.Sync(); err != nil {
 		return s.leaveOpen(t, d, w, err)
 	}
-	return s.adopt(d, w)
+	s.adopt(d, w)
+	return nil
 }
 
 // stillCurrent re-admits everything right before the commit point.
@@ -275,21 +274,19 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 }
 
 // adopt makes the committed draft the state in memory.
-func (s *Store) adopt(d *draft, w *writing) error {
+func (s *Store) adopt(d *draft, w *writing) {
 	s.forget()
 	s.seen = outcome{d.st.commit, d.st.revision}
+	s.commits.Add(1)
 	info, err := w.file.file.Info()
 	if err != nil {
 		w.file.close()
-		s.commits.Add(1)
-		return nil // the commit is durable; the next call reads the file
+		return // the commit is durable; the next call reads the file
 	}
 	s.cached = &cachedState{
 		st: d.st, file: w.file.file, info: info, size: int64(len(s.text)),
 		head: bytes.Clone(stateHead(s.text)),
 	}
-	s.commits.Add(1)
-	return nil
 }
 
 // A writing is everything that one commit has put on the disk before its rename.
@@ -354,12 +351,8 @@ func (w *writing) drop() {
 // syncError types the answer of a filesystem that cannot sync.
 func syncError(err error) error {
 	var e *fsguard.Error
-	if errors.As(err, &e) && e.Op == fsguard.OpSyncDir {
-		for _, errno := range syncUnsupported {
-			if errors.Is(err, errno) {
-				return fmt.Errorf("%w: a directory cannot be synced here: %w", err, ErrFilesystem)
-			}
-		}
+	if errors.As(err, &e) && e.Op == fsguard.OpSyncDir && isAny(err, syncUnsupported...) {
+		return fmt.Errorf("%w: a directory cannot be synced here: %w", err, ErrFilesystem)
 	}
 	return err
 }

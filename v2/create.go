@@ -287,8 +287,8 @@ func nothingToLose(space fsguard.Dir) error {
 		if err != nil {
 			return err
 		}
-		if !info.Plain() {
-			return fmt.Errorf("%s is not a plain file with one link: %w", name, ErrUnsafe)
+		if err := admitPlain(name, info); err != nil {
+			return err
 		}
 	}
 	return nil

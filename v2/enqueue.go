@@ -34,7 +34,7 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	if old != nil {
 		switch a.ifExists {
 		case queue.Refuse:
-			standing := string(old.standing())
+			standing := old.standing()
 			if old.pending != nil && old.pending.gen.commit == d.st.commit {
 				standing += ", accepted just before in the same commit"
 			}
@@ -84,11 +84,10 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 
 // kept reports the newest live generation of a slot as an enqueue's success.
 func (d *draft) kept(name string, s *slot) queue.Enqueued {
-	gen := generation{}
-	switch {
-	case s.pending != nil:
+	var gen generation
+	if s.pending != nil {
 		gen = s.pending.gen
-	default:
+	} else {
 		gen = s.claimed.gen
 	}
 	revision := d.base.revision
@@ -99,9 +98,9 @@ func (d *draft) kept(name string, s *slot) queue.Enqueued {
 }
 
 // standing says in a word where a slot's message is, for a refusal.
-func (s *slot) standing() queue.State {
+func (s *slot) standing() string {
 	if s.claimed != nil && s.claimed.returned == leased {
-		return queue.Processing
+		return string(queue.Processing)
 	}
 	return "pending"
 }

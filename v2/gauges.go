@@ -14,25 +14,30 @@ func (st *state) status(names []string, now instant) queue.Status {
 	out := queue.Status{Revision: st.revision, Queues: map[string]queue.QueueStatus{}, Orphans: -1, OrphanBytes: -1}
 	if len(names) == 0 {
 		for _, q := range st.queues {
-			out.Queues[q.name] = q.gauges(now)
+			names = append(names, q.name)
 		}
 	}
+	failed := st.failedOf()
 	for _, name := range names {
+		var g queue.QueueStatus
 		if q := st.queue(name); q != nil {
-			out.Queues[name] = q.gauges(now)
-		} else {
-			out.Queues[name] = queue.QueueStatus{}
+			g = q.gauges(now)
 		}
-	}
-	for _, f := range st.failed {
-		for _, e := range f.entries {
-			if g, ok := out.Queues[e.queue]; ok {
-				g.Failed++
-				out.Queues[e.queue] = g
-			}
-		}
+		g.Failed = failed[name]
+		out.Queues[name] = g
 	}
 	return out
+}
+
+// failedOf counts the failed messages by the queue that they came from.
+func (st *state) failedOf() map[string]uint64 {
+	n := map[string]uint64{}
+	for _, f := range st.failed {
+		for _, e := range f.entries {
+			n[e.queue]++
+		}
+	}
+	return n
 }
 
 func (q *queueState) gauges(now instant) queue.QueueStatus {

@@ -53,8 +53,8 @@ func (t *tenure) admit() error {
 	if err := same(lockFile, info, err, t.pins.lockID); err != nil {
 		return err
 	}
-	if !info.Plain() {
-		return fmt.Errorf("%s is not a plain file with one link: %w", lockFile, ErrUnsafe)
+	if err := admitPlain(lockFile, info); err != nil {
+		return err
 	}
 	var buf [recordSize + 1]byte // one byte more shows a file that is too long
 	n, err := t.pins.lock.ReadAt(buf[:], 0)
@@ -116,10 +116,8 @@ func newOwner(tok token, now instant) queue.Owner {
 }
 
 func lockError(err error) error {
-	for _, errno := range lockUnsupported {
-		if errors.Is(err, errno) {
-			return fmt.Errorf("%w: file locks (flock) do not work here: %w", err, ErrFilesystem)
-		}
+	if isAny(err, lockUnsupported...) {
+		return fmt.Errorf("%w: file locks (flock) do not work here: %w", err, ErrFilesystem)
 	}
 	return err
 }

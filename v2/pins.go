@@ -162,8 +162,10 @@ func (p *pins) readmit(fsys fsguard.FS, dir string) error {
 		if err := same(x.name, info, err, x.id); err != nil {
 			return err
 		}
-		if x.file && !info.Plain() {
-			return fmt.Errorf("%s is not a plain file with one link: %w", x.name, ErrUnsafe)
+		if x.file {
+			if err := admitPlain(x.name, info); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -188,6 +190,15 @@ func (p *pins) renew() error {
 	return nil
 }
 
+// admitPlain says why what stands at name is not a file of the store's, or nil.
+func admitPlain(name string, info fsguard.Info) error {
+	if !info.Plain() {
+		return fmt.Errorf("%s is not a plain file with one link: %w", name, ErrUnsafe)
+	}
+	return nil
+}
+
+// same says why what stands at a path is not what is pinned, or nil.
 func same(name string, info fsguard.Info, err error, id fsguard.Identity) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

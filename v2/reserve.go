@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -19,17 +20,22 @@ const minReserve = 64 << 10
 // anything was committed: an uncertain commit is never tried again. EMLINK is that
 // word for a directory that can hold no further one.
 func isFull(err error) bool {
-	var open *uncertainCommit
-	return !errors.As(err, &open) &&
-		(errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EMLINK))
+	return !isUncertain(err) && isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EMLINK)
 }
 
 // noRoom is isFull, or that the state or the process has no room: without the calls
 // that take it, the others of the commit can still go through.
 func noRoom(err error) bool {
+	return isFull(err) || !isUncertain(err) && isAny(err, queue.ErrFull, unix.EMFILE, unix.ENFILE)
+}
+
+func isUncertain(err error) bool {
 	var open *uncertainCommit
-	return isFull(err) || !errors.As(err, &open) &&
-		(errors.Is(err, queue.ErrFull) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE))
+	return errors.As(err, &open)
+}
+
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
 // room says why nothing may be enqueued now, or nil.
@@ -85,13 +91,13 @@ func (w *writing) growReserve(s *Store, size int64) error {
 		want *= 2
 	}
 	info, err := w.p.space.Lstat(reserveFile)
-	switch {
-	case err == nil && info.Plain() && info.Size >= want:
-		return nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err == nil {
+		err = admitPlain(reserveFile, info)
+		if err != nil || info.Size >= want {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
-	case err == nil && !info.Plain():
-		return fmt.Errorf("%s is not a plain file with one link: %w", reserveFile, ErrUnsafe)
 	}
 	tok, err := newToken(s.rand)
 	if err != nil {

@@ -86,10 +86,13 @@ func anyMends(batch []*call) bool {
 // without the reserve.
 func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 	now := s.clock.Now()
-	stands, err := reserved(t.pins)
-	if err != nil {
-		failAll(batch, err)
-		return
+	stands := true // of no interest to looks
+	if t.mode == fsguard.Exclusive {
+		var err error
+		if stands, err = reserved(t.pins); err != nil {
+			failAll(batch, err)
+			return
+		}
 	}
 	for tight := !stands; ; {
 		commit, err := newToken(s.rand)

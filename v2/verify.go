@@ -97,8 +97,9 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 		total += r.size
 		return true
 	})
+	failed := st.failedOf()
 	for _, q := range st.queues {
-		verifyCounters(q, st, &report)
+		verifyCounters(q, failed[q.name], &report)
 	}
 	var err error
 	st.refs(func(name, id string, r *ref) bool {
@@ -152,23 +153,8 @@ func verifyPayload(v *view, name, id string, r *ref, report *Report) error {
 }
 
 // verifyCounters checks that what was counted and what is there agree.
-func verifyCounters(q *queueState, st *state, report *Report) {
-	var live, failed uint64
-	for _, s := range q.slots {
-		if s.pending != nil {
-			live++
-		}
-		if s.claimed != nil {
-			live++
-		}
-	}
-	for _, f := range st.failed {
-		for _, e := range f.entries {
-			if e.queue == q.name {
-				failed++
-			}
-		}
-	}
+func verifyCounters(q *queueState, failed uint64, report *Report) {
+	live := uint64(q.live())
 	c := q.counters
 	if got := c.Enqueued + c.Reprocessed - c.Superseded - c.Completed - c.Failed - c.Cleared; got != live {
 		report.Faults = append(report.Faults, Fault{Code: "counters", File: stateFile, Queue: q.name,
