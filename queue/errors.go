@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A class is a sentinel that belongs to a wider one, without repeating its text.
@@ -51,8 +52,8 @@ var (
 	// ErrNotFound is returned when no such message is there.
 	ErrNotFound = errors.New("no such message")
 
-	// ErrLeased is returned by Load when the message is leased and its deadline
-	// has not passed.
+	// ErrLeased is returned by Load when the message, or another one of its key, is
+	// leased and that lease cannot be taken over.
 	ErrLeased = errors.New("the message is leased")
 
 	// ErrDamaged is returned by Load, and named in a claim's result, when a
@@ -182,6 +183,11 @@ type UncertainError struct {
 	// worker may else come to have the same receipt.
 	Deliveries []Delivery      // what Claim or Load would have returned
 	Damaged    []*DamagedError // what Claim would have reported beside them
+	Returned   []Returned      // what Retry or Reap would have returned
+	Deadline   time.Time       // what Extend would have returned
+	Failed     string          // what Fail would have returned
+	Cleared    uint64          // what Clear would have returned
+	Outcomes   []Outcome       // what Update would have returned
 	Refused    error           // the refusal that the call would have met
 
 	Err error // the cause

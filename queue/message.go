@@ -13,11 +13,16 @@ type Message struct {
 	// Payload is one JSON value. It comes back byte for byte.
 	Payload []byte
 
-	// Key puts the message in a lane: messages of one key are delivered in order
-	// and one at a time. Empty: no lane.
+	// Key puts the message in a lane: messages of one key are delivered in order of
+	// their enqueue and one at a time, and a message that came back holds the later
+	// ones of its key until it has ended. A message takes its place in its lane when it
+	// is due for the first time and no older generation of its ID is in flight: one that
+	// is scheduled holds nobody until then. At most [MaxNameBytes] bytes; see
+	// [CheckText]. Empty: no lane.
 	Key string
 
-	// NotBefore is the earliest time at which the message is due. Zero: at once.
+	// NotBefore is the earliest time at which the message is due, kept to the
+	// millisecond, never earlier than asked. Zero: at once.
 	NotBefore time.Time
 
 	// IfExists says what happens when the ID is live already. The zero value
@@ -81,19 +86,22 @@ type ClaimOptions struct {
 	// Lease is how long the claim is the worker's alone, from 1 ms to 100 years.
 	// Zero: [DefaultLease]. [NoDeadline]: for ever. Past its deadline the claim
 	// still stands, and its receipt is still good, until the message is reaped or
-	// taken over by Load; a plain Claim does not give it out again.
+	// taken over by Load; a plain Claim does not give it out again. At now = deadline
+	// a lease is over.
 	Lease time.Duration
 
 	// Label says who claims, for people who look. At most 128 bytes. Empty: none.
 	Label string
 
-	// Fair rotates over keys instead of taking the oldest due message. Engines
-	// that have no keys answer errors.ErrUnsupported.
+	// Fair rotates over keys instead of taking the oldest due message: each turn
+	// takes the oldest of the next key, in the order of the keys' bytes and after the
+	// one that was served last; the messages without a key share one turn. The place
+	// in the rotation is kept in the queue.
 	Fair bool
 
 	// WithoutHolder names no holder in the lease: the claim is meant to outlive
-	// this process, and the death of the process does not end it. An engine that
-	// does not look for dead holders takes every claim so.
+	// this process, and the death of the process does not end it. In an engine that
+	// ends with its process it means nothing.
 	WithoutHolder bool
 }
 
@@ -121,6 +129,10 @@ type Delivery struct {
 	Lapses   uint64 // claims of this generation that ended by reaping
 }
 
+// Attempt counts the claims of the generation, this one included: the fencing token
+// of this claim.
+func (d Delivery) Attempt() uint64 { return d.Receipt.Attempt }
+
 // A Claimed is the result of a claim. Both lists empty: nothing is due.
 type Claimed struct {
 	Deliveries []Delivery
@@ -135,8 +147,8 @@ type ReleaseOptions struct {
 // RetryOptions shapes a retry.
 type RetryOptions struct {
 	Delay       time.Duration // until the message is due again. Zero: at once
-	MaxFailures uint64        // at this many real failures the message goes to failed. Zero: 20
-	Cause       string        // kept as the last error, cut at 1 KiB on a rune
+	MaxFailures uint64        // at this many real failures, this one among them, the message goes to failed. Zero: 20
+	Cause       string        // kept as the last error, cut at 1 KiB on a rune. Empty: the last error stays
 }
 
 // Returned says where Retry or Reap sent a message.
@@ -144,11 +156,25 @@ type Returned struct {
 	Queue, ID  string
 	FailedName string    // set: it reached the cap and is failed under this name
 	NotBefore  time.Time // when it is due again; zero: at once
+	Attempt    uint64    // of the claim that ended
+
+	// Set by Reap.
+	Cause  ReapCause
+	Lapses uint64 // of the generation, this one among them
 }
+
+// A ReapCause is why a lease was ended.
+type ReapCause string
+
+const (
+	ByDeadline ReapCause = "deadline" // it was past its deadline
+	ByProof    ReapCause = "proof"    // its holder is proven dead
+	ByOperator ReapCause = "operator" // it was named
+)
 
 // FailOptions shapes a Fail.
 type FailOptions struct {
-	Cause string // kept as the last error, cut at 1 KiB on a rune
+	Cause string // kept as the last error, cut at 1 KiB on a rune. Empty: the last error stays
 	As    string // the failed name. Empty: the ID
 }
 
@@ -156,7 +182,7 @@ type FailOptions struct {
 type ReapOptions struct {
 	Queues    []string // none: every queue
 	Limit     int      // the most leases to end. Zero: 100
-	MaxLapses uint64   // at this many lapses a message goes to failed. Zero: 10
+	MaxLapses uint64   // at this many lapses, this one among them, a message goes to failed. Zero: 10
 
 	// Receipt names one claim to end whatever its deadline: the operator's act.
 	// Nil: only leases past their deadline or with a holder proven dead.

@@ -55,6 +55,10 @@ type QueueStatus struct {
 	Failed  uint64 // failed messages that came from this queue
 	Paused  bool
 
+	// FailedNamespace is where messages of the queue that fail are kept. Empty: the
+	// default one.
+	FailedNamespace string
+
 	Counters Counters
 }
 
@@ -104,6 +108,6 @@ type StatusOptions struct {
 // WaitOptions shapes a Wait.
 type WaitOptions struct {
 	Queues          []string // none: every queue. An unknown queue is empty
-	Message         string   // wait for this one ID of the one queue named
+	Message         string   // wait until no generation of this ID is live in the one queue named
 	IgnoreScheduled bool     // do not wait for messages that are not due yet
 }

@@ -18,8 +18,6 @@ import (
 //
 // Contexts: a cancelled context counts until the call enters a commit; from then
 // on the call waits for that commit and returns its result.
-//
-// What an engine does not have yet it answers with errors.ErrUnsupported.
 type Store interface {
 	// Enqueue accepts one message. Refusals: ErrDuplicate, ErrInvalid…,
 	// ErrTooLarge, ErrFull.
@@ -33,23 +31,30 @@ type Store interface {
 	// Claim leases the oldest due messages. Nothing due is an empty result.
 	Claim(ctx context.Context, queue string, o ClaimOptions) (Claimed, error)
 
-	// Load claims one named message whatever its schedule, and takes over a lease
-	// that has no deadline or is past it, which counts as a lapse. Refusals:
-	// ErrNotFound, ErrLeased; a *DamagedError moved the message to failed.
+	// Load claims one named message whatever its schedule and its place among the
+	// messages of its key, and takes over a lease that is past its deadline, which
+	// counts as a lapse. A lease without deadline is taken over when it names no
+	// holder, or one that is proven dead. Refusals: ErrNotFound; ErrLeased, also when
+	// another message of its key is leased; a *DamagedError moved the message to failed.
 	Load(ctx context.Context, queue, id string, o LoadOptions) (Delivery, error)
 
 	// Ack settles a message for good. Refusals: ErrStale, ErrGone.
 	Ack(ctx context.Context, r Receipt) error
 
-	// Release returns a message, excused. Refusals: ErrStale, ErrGone.
+	// Release returns a message, excused: at once, or after a delay (a snooze).
+	// Refusals: ErrStale, ErrGone.
 	Release(ctx context.Context, r Receipt, o ReleaseOptions) error
 
 	// Retry returns a message after a failure, or moves it to failed at the cap,
-	// and reports which. Refusals: ErrStale, ErrGone.
+	// under a name that is free: its ID, or ID~generation. It reports which.
+	// MaxFailures of 1 therefore fails a message at once without ErrFailedExists.
+	// Refusals: ErrStale, ErrGone.
 	Retry(ctx context.Context, r Receipt, o RetryOptions) (Returned, error)
 
-	// Extend moves the deadline to now + lease and returns it. Refusals:
-	// ErrStale, ErrGone.
+	// Extend moves the deadline to now + lease (zero: [DefaultLease]) and returns it,
+	// zero for [NoDeadline]. A reaped message that nobody claimed since goes back into
+	// processing, and the lapse is forgotten; the holder stays what it was. Refusals:
+	// ErrStale, also when another message of its key was claimed meanwhile; ErrGone.
 	Extend(ctx context.Context, r Receipt, lease time.Duration) (time.Time, error)
 
 	// Fail moves a message to the failed ones and returns its failed name, which all
@@ -62,11 +67,17 @@ type Store interface {
 	// the claim stay. Refusals: ErrStale, ErrGone, ErrInvalidPayload, ErrTooLarge.
 	ReplacePayload(ctx context.Context, r Receipt, payload []byte) error
 
-	// Reap ends leases that are over and returns their messages.
+	// Reap ends leases that are past their deadline or whose holder is proven dead,
+	// the oldest messages of each queue first, and returns their messages, or moves
+	// them to failed at the cap of lapses, under a name that is free. One named claim
+	// is ended whatever its deadline; refusals are then ErrStale (also of a claim that
+	// came back already) and ErrGone. Nothing over is an empty result.
 	Reap(ctx context.Context, o ReapOptions) ([]Returned, error)
 
-	// Reprocess returns a failed message to its queue, ahead of any pending
-	// generation. Refusals: ErrNotFailed, ErrInFlight.
+	// Reprocess returns a failed message to its queue, at its old place and ahead of
+	// any pending generation of its ID. Its attempts so far are excused and its lapses
+	// forgotten; the last error stays. Refusals: ErrNotFailed; ErrInFlight and ErrFull,
+	// and the evidence stays.
 	Reprocess(ctx context.Context, failedName string, o ReprocessOptions) error
 
 	// Clear removes the pending and returned messages of a queue, and the leased
@@ -76,12 +87,19 @@ type Store interface {
 	// Purge removes a failed message. Refusals: ErrNotFailed.
 	Purge(ctx context.Context, failedName string, o PurgeOptions) error
 
-	// Pause makes claims of a queue find nothing until Resume; enqueue and
-	// settling go on.
+	// Pause makes claims of a queue find nothing until Resume; enqueue, settling and
+	// Load go on. Pausing a paused queue, and resuming one that is not, are no errors.
 	Pause(ctx context.Context, queue string) error
 	Resume(ctx context.Context, queue string) error
 
-	// Update makes several changes in one commit: all of them or none.
+	// SetFailedNamespace says where messages of a queue that fail from now on are
+	// kept. Empty: the default one, which queues begin with. Queues with the same
+	// namespace share its failed names. What has failed stays where it is.
+	SetFailedNamespace(ctx context.Context, queue, namespace string) error
+
+	// Update makes several changes in one commit, in order and across queues: all of
+	// them or none. An outcome stands at the index of its change. A refusal is an
+	// *UpdateError; a claim that finds nothing is none, but see Outcome.Claimed.
 	Update(ctx context.Context, changes ...Change) ([]Outcome, error)
 
 	// Cursor reads a queue's cursor; empty: none was set.
@@ -108,8 +126,14 @@ type Store interface {
 	Status(ctx context.Context, o StatusOptions) (Status, error)
 
 	// Wait returns the final Status when one snapshot shows everything asked for
-	// complete.
+	// complete. It parks between changes. An unsettled store is an error.
 	Wait(ctx context.Context, o WaitOptions) (Status, error)
+
+	// WaitDue returns nil when one snapshot shows a message that a claim of one of
+	// the queues (none named: of any queue) would take at that time. It parks until a
+	// commit, in this process or another, or the passing of time makes one due. Another
+	// claimer may still be first.
+	WaitDue(ctx context.Context, queues ...string) error
 
 	// Close ends the use of the store and waits for commits under way. Calls that
 	// have not entered one answer ErrClosed. Claims stay as they are.

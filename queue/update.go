@@ -1,10 +1,16 @@
 package queue
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Change is one step of an [Store.Update]. The types that implement it are the
 // ones of this file: what a producer or a worker does. What an operator does
 // (clear, purge, reap, reprocess, pause) is a call of its own.
+//
+// An engine applies the changes in order, each to what those before it made. A
+// message that the Update itself enqueued may be claimed by it.
 type Change interface{ change() }
 
 type (
@@ -61,8 +67,21 @@ func (CursorChange) change()  {}
 // the change's type is set.
 type Outcome struct {
 	Enqueued Enqueued
-	Claimed  Claimed
-	Returned Returned
-	Deadline time.Time
-	Failed   string // the failed name
+	Claimed  Claimed   // empty: nothing was due
+	Returned Returned  // of a retry
+	Deadline time.Time // of an extension; zero: none
+	Failed   string    // the failed name
 }
+
+// An UpdateError is returned by Update when a change was refused: none of them
+// happened. It unwraps to the refusal.
+type UpdateError struct {
+	Index int // of the change
+	Err   error
+}
+
+func (e *UpdateError) Error() string {
+	return fmt.Sprintf("change %d of the update refused, none was made: %v", e.Index, e.Err)
+}
+
+func (e *UpdateError) Unwrap() error { return e.Err }

@@ -160,7 +160,7 @@ func (s *Store) settle(ctx context.Context, r queue.Receipt, f func(*draft) erro
 // stays on the disk until it is collected. On nil the next delivery has the new one.
 // Refusals: queue.ErrStale, queue.ErrGone, queue.ErrInvalidPayload, queue.ErrTooLarge.
 func (s *Store) ReplacePayload(ctx context.Context, r queue.Receipt, payload []byte) error {
-	if err := admitPayload(payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
+	if err := queue.CheckPayload(payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
 		return err
 	}
 	payload = append([]byte(nil), payload...)

@@ -57,3 +57,11 @@ func (s *Store) Cursor(context.Context, string) (string, error) { return "", lat
 func (s *Store) Wait(context.Context, queue.WaitOptions) (queue.Status, error) {
 	return queue.Status{}, later("wait")
 }
+
+// WaitDue answers errors.ErrUnsupported in this version.
+func (s *Store) WaitDue(context.Context, ...string) error { return later("waiting") }
+
+// SetFailedNamespace answers errors.ErrUnsupported in this version.
+func (s *Store) SetFailedNamespace(context.Context, string, string) error {
+	return later("the failed namespace")
+}

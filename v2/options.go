@@ -12,8 +12,8 @@ import (
 
 // Bounds that hold when Options say nothing else.
 const (
-	DefaultMaxPayloadBytes = 16 << 20
-	DefaultMaxPayloadDepth = 512
+	DefaultMaxPayloadBytes = queue.DefaultMaxPayloadBytes
+	DefaultMaxPayloadDepth = queue.DefaultMaxPayloadDepth
 	DefaultMaxStateBytes   = 64 << 20
 	DefaultMinFreeBytes    = 8 << 20
 )

@@ -56,7 +56,7 @@ func (s *Store) EnqueueBatch(ctx context.Context, name string, ms []queue.Messag
 	for i, m := range ms {
 		var err error
 		if as[i], err = s.arrive(m); err != nil {
-			if !errors.Is(err, queue.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) {
+			if !errors.Is(err, queue.ErrInvalid) {
 				return nil, err
 			}
 			refused = append(refused, queue.Refusal{Index: i, Err: err})
@@ -97,12 +97,9 @@ func ownObjects(as ...arrival) int {
 
 // arrive checks everything about a message that does not depend on the state.
 func (s *Store) arrive(m queue.Message) (arrival, error) {
-	a := arrival{id: m.ID, ifExists: m.IfExists}
-	if m.Key != "" {
-		return a, fmt.Errorf("keys come with a later version: %w", errors.ErrUnsupported)
-	}
-	if m.IfExists < queue.Refuse || m.IfExists > queue.Replace {
-		return a, fmt.Errorf("%v: %w", m.IfExists, queue.ErrInvalid)
+	a := arrival{id: m.ID, ifExists: m.IfExists, key: m.Key}
+	if err := m.Check(); err != nil {
+		return a, err
 	}
 	if a.id == "" {
 		id, err := uuid.NewV7FromReader(s.rand)
@@ -110,24 +107,24 @@ func (s *Store) arrive(m queue.Message) (arrival, error) {
 			return a, fmt.Errorf("no randomness: %w", err)
 		}
 		a.id = id.String()
-	} else if err := queue.CheckID(a.id); err != nil {
-		return a, err
 	}
 	if !m.NotBefore.IsZero() {
-		// Compared before it is converted: a time beyond all bounds would wrap.
-		if m.NotBefore.Before(time.UnixMilli(0)) || m.NotBefore.After(time.UnixMilli(maxMillis-1)) {
-			return a, fmt.Errorf("not-before time: from 1970 to 9999: %w", queue.ErrInvalid)
-		}
-		a.notBefore = m.NotBefore.UnixMilli()
-		if m.NotBefore.After(time.UnixMilli(a.notBefore)) {
-			a.notBefore++ // never earlier than asked
-		}
+		a.notBefore = roundUp(m.NotBefore)
 	}
-	if err := admitPayload(m.Payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
+	if err := queue.CheckPayload(m.Payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
 		return a, err
 	}
 	a.payload = append([]byte(nil), m.Payload...)
 	return a, nil
+}
+
+// roundUp gives a time in Unix milliseconds, never earlier than asked.
+func roundUp(t time.Time) int64 {
+	millis := t.UnixMilli()
+	if t.After(time.UnixMilli(millis)) {
+		millis++
+	}
+	return millis
 }
 
 // maxMillis is the latest time that the store writes: the year 9999.

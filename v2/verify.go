@@ -139,7 +139,7 @@ func verifyPayload(v *view, name, id string, r *ref, report *Report) error {
 	}
 	if damage == "" {
 		// Whatever bounds the payload was accepted under, it is one JSON value.
-		if err := admitPayload(payload, len(payload), len(payload)); err != nil {
+		if err := queue.CheckPayload(payload, len(payload), len(payload)); err != nil {
 			damage = err.Error()
 		}
 	}

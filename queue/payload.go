@@ -1,16 +1,12 @@
-//go:build unix
-
-package holdfast
+package queue
 
 import (
 	"encoding/binary"
 	"fmt"
 	"unicode/utf8"
-
-	"example.com/holdfast/queue"
 )
 
-// admitPayload says why p cannot be a payload, or nil. A payload is exactly one
+// CheckPayload says why p cannot be a payload, or nil. A payload is exactly one
 // JSON value of RFC 8259 in valid UTF-8, without a byte order mark, of at most
 // maxBytes bytes and with arrays and objects nested at most maxDepth deep (a
 // scalar has depth 0). White space around the value belongs to the payload.
@@ -23,9 +19,9 @@ import (
 // the same at enqueue and at read. Admitting allocates nothing down to a depth
 // of 1024, then one bit for each level. Standard encoding/json does not serve
 // here: its Valid admits invalid UTF-8, and its depth bound is fixed.
-func admitPayload(p []byte, maxBytes, maxDepth int) error {
+func CheckPayload(p []byte, maxBytes, maxDepth int) error {
 	if len(p) > maxBytes {
-		return fmt.Errorf("payload of %d bytes: at most %d: %w", len(p), maxBytes, queue.ErrTooLarge)
+		return fmt.Errorf("payload of %d bytes: at most %d: %w", len(p), maxBytes, ErrTooLarge)
 	}
 	at, reason := jsonText(p).scan(maxDepth)
 	switch reason {
@@ -34,10 +30,10 @@ func admitPayload(p []byte, maxBytes, maxDepth int) error {
 	case tooDeep:
 		reason = fmt.Sprintf("nests deeper than %d", maxDepth)
 	}
-	return fmt.Errorf("payload at byte %d: %s: %w", at, reason, queue.ErrInvalidPayload)
+	return fmt.Errorf("payload at byte %d: %s: %w", at, reason, ErrInvalidPayload)
 }
 
-// Reasons that are given in more than one place; admitPayload adds the bound to
+// Reasons that are given in more than one place; CheckPayload adds the bound to
 // tooDeep.
 const (
 	tooDeep       = "nests too deeply"

@@ -1,6 +1,4 @@
-//go:build unix
-
-package holdfast
+package queue
 
 import (
 	"bytes"
@@ -10,11 +8,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"example.com/holdfast/queue"
 )
 
-func TestAdmitPayloadAccepts(t *testing.T) {
+func TestCheckPayloadAccepts(t *testing.T) {
 	for _, p := range []string{
 		`null`, `true`, `false`, `0`, `-0`, `-0.0`, `1e400`, `-1E-400`, `0e+0`, `12.50e07`,
 		`9007199254740993`, strings.Repeat("9", 400),
@@ -26,13 +22,13 @@ func TestAdmitPayloadAccepts(t *testing.T) {
 		" \t\r\n[ 1 , 2 ] \t\r\n", ` "x" `,
 		"{ \"b\":9007199254740993, \"a\":1.0, \"z\":-0, \"e\":1e400, \"s\":\"<a&b>\u2028\" }",
 	} {
-		if err := admitPayload([]byte(p), DefaultMaxPayloadBytes, DefaultMaxPayloadDepth); err != nil {
+		if err := CheckPayload([]byte(p), DefaultMaxPayloadBytes, DefaultMaxPayloadDepth); err != nil {
 			t.Errorf("%q: %v", p, err)
 		}
 	}
 }
 
-func TestAdmitPayloadRefuses(t *testing.T) {
+func TestCheckPayloadRefuses(t *testing.T) {
 	const zeros = "\x00\x00"
 	for _, test := range []struct {
 		payload string
@@ -126,8 +122,8 @@ func TestAdmitPayloadRefuses(t *testing.T) {
 		{`}`, 0, "want a JSON value"},
 		{`[{]`, 2, "key in double quotes"},
 	} {
-		err := admitPayload([]byte(test.payload), DefaultMaxPayloadBytes, DefaultMaxPayloadDepth)
-		if !errors.Is(err, queue.ErrInvalidPayload) || errors.Is(err, queue.ErrTooLarge) {
+		err := CheckPayload([]byte(test.payload), DefaultMaxPayloadBytes, DefaultMaxPayloadDepth)
+		if !errors.Is(err, ErrInvalidPayload) || errors.Is(err, ErrTooLarge) {
 			t.Errorf("%q: error %v; want ErrInvalidPayload", test.payload, err)
 			continue
 		}
@@ -138,18 +134,18 @@ func TestAdmitPayloadRefuses(t *testing.T) {
 	}
 }
 
-func TestAdmitPayloadBounds(t *testing.T) {
+func TestCheckPayloadBounds(t *testing.T) {
 	t.Run("size", func(t *testing.T) {
 		p := []byte(`"12345"`)
-		if err := admitPayload(p, len(p), 0); err != nil {
+		if err := CheckPayload(p, len(p), 0); err != nil {
 			t.Errorf("at the bound: %v", err)
 		}
-		err := admitPayload(p, len(p)-1, 0)
-		if !errors.Is(err, queue.ErrTooLarge) || !errors.Is(err, queue.ErrInvalid) {
+		err := CheckPayload(p, len(p)-1, 0)
+		if !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrInvalid) {
 			t.Errorf("past the bound: error %v; want ErrTooLarge", err)
 		}
 		// A payload past the bound is not looked into.
-		if err := admitPayload([]byte("\xff\xff"), 1, 0); !errors.Is(err, queue.ErrTooLarge) {
+		if err := CheckPayload([]byte("\xff\xff"), 1, 0); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("past the bound and invalid: error %v; want ErrTooLarge", err)
 		}
 	})
@@ -170,12 +166,12 @@ func TestAdmitPayloadBounds(t *testing.T) {
 			for i := len(end) - 1; i >= 0; i-- {
 				p = append(p, end[i])
 			}
-			if err := admitPayload(p, len(p), depth); err != nil {
+			if err := CheckPayload(p, len(p), depth); err != nil {
 				t.Errorf("depth %d of %d: %v", depth, depth, err)
 			}
-			err := admitPayload(p, len(p), depth-1)
+			err := CheckPayload(p, len(p), depth-1)
 			want := fmt.Sprintf("at byte %d: nests deeper than %d", deepest, depth-1)
-			if !errors.Is(err, queue.ErrInvalidPayload) || !strings.Contains(err.Error(), want) {
+			if !errors.Is(err, ErrInvalidPayload) || !strings.Contains(err.Error(), want) {
 				t.Errorf("depth %d of %d: error %v; want ErrInvalidPayload with %q", depth, depth-1, err, want)
 			}
 
@@ -183,33 +179,33 @@ func TestAdmitPayloadBounds(t *testing.T) {
 			wrong := bytes.Clone(p)
 			k := deepest + bytes.IndexAny(p[deepest:], "]}")
 			wrong[k] ^= ']' ^ '}'
-			if err := admitPayload(wrong, len(p), depth); !errors.Is(err, queue.ErrInvalidPayload) {
+			if err := CheckPayload(wrong, len(p), depth); !errors.Is(err, ErrInvalidPayload) {
 				t.Errorf("depth %d, wrong bracket: error %v; want ErrInvalidPayload", depth, err)
 			}
 		}
 	})
 
 	t.Run("a scalar has no depth", func(t *testing.T) {
-		if err := admitPayload([]byte(`"x"`), 10, 0); err != nil {
+		if err := CheckPayload([]byte(`"x"`), 10, 0); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 // An error goes into logs; a payload must not.
-func TestAdmitPayloadErrorKeepsPayloadOut(t *testing.T) {
+func TestCheckPayloadErrorKeepsPayloadOut(t *testing.T) {
 	const secret = "hunter2"
 	for _, p := range []string{
 		secret, `"` + secret, `{"` + secret + `" 1}`, `["` + secret + `" "` + secret + `"]`, `"\` + secret + `"`, `"` + secret + "\xff\"",
 	} {
-		err := admitPayload([]byte(p), DefaultMaxPayloadBytes, DefaultMaxPayloadDepth)
+		err := CheckPayload([]byte(p), DefaultMaxPayloadBytes, DefaultMaxPayloadDepth)
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: error %v", p, err)
 		}
 	}
 }
 
-func TestAdmitPayloadAllocatesNothing(t *testing.T) {
+func TestCheckPayloadAllocatesNothing(t *testing.T) {
 	for name, p := range map[string]string{
 		"plain":    `{"text":"` + strings.Repeat("plain text ", 1000) + `"}`,
 		"unicode":  `{"text":"` + strings.Repeat("größer 漢字 😀 \\u00e9 ", 1000) + `"}`,
@@ -219,7 +215,7 @@ func TestAdmitPayloadAllocatesNothing(t *testing.T) {
 	} {
 		payload := []byte(p)
 		allocs := testing.AllocsPerRun(20, func() {
-			if err := admitPayload(payload, DefaultMaxPayloadBytes, 1024); err != nil {
+			if err := CheckPayload(payload, DefaultMaxPayloadBytes, 1024); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		})
@@ -244,9 +240,9 @@ func TestPlainBytes(t *testing.T) {
 	}
 }
 
-// FuzzAdmitPayload compares the scanner with encoding/json, which has the same
+// FuzzCheckPayload compares the scanner with encoding/json, which has the same
 // grammar but another depth bound and no mind for UTF-8.
-func FuzzAdmitPayload(f *testing.F) {
+func FuzzCheckPayload(f *testing.F) {
 	for _, seed := range []string{
 		``, ` `, `null`, `-0`, `1e400`, `01`, `1.`, `"\ud800"`, `"\u12"`, "\"\xff\"", "\"\xed\xa0\x80\"", "\ufeff{}",
 		`{"a":1,"a":2}`, `[1,]`, `{"a":[{}]}`, `{"a" 1}`, `[[[[[[[[[[]]]]]]]]]]`, "\"0123456\n\"", " \t\r\n[ 1 , 2 ] \t\r\n",
@@ -254,15 +250,15 @@ func FuzzAdmitPayload(f *testing.F) {
 		f.Add([]byte(seed), uint8(8))
 	}
 	f.Fuzz(func(t *testing.T, p []byte, maxDepth uint8) {
-		err := admitPayload(p, len(p), int(maxDepth))
+		err := CheckPayload(p, len(p), int(maxDepth))
 		want := json.Valid(p) && utf8.Valid(p) && depthOf(p) <= int(maxDepth)
 		if (err == nil) != want {
 			t.Fatalf("%q with depth %d: error %v; want accepted %v", p, maxDepth, err, want)
 		}
-		if err != nil && !errors.Is(err, queue.ErrInvalidPayload) {
+		if err != nil && !errors.Is(err, ErrInvalidPayload) {
 			t.Fatalf("%q: error %v; want ErrInvalidPayload", p, err)
 		}
-		if len(p) > 0 && !errors.Is(admitPayload(p, len(p)-1, int(maxDepth)), queue.ErrTooLarge) {
+		if len(p) > 0 && !errors.Is(CheckPayload(p, len(p)-1, int(maxDepth)), ErrTooLarge) {
 			t.Fatalf("%q: not refused one byte past the bound", p)
 		}
 	})
@@ -288,7 +284,7 @@ func depthOf(p []byte) int {
 	return most
 }
 
-func BenchmarkAdmitPayload(b *testing.B) {
+func BenchmarkCheckPayload(b *testing.B) {
 	for _, bench := range []struct{ name, payload string }{
 		{"plain", `{"text":"` + strings.Repeat("plain text ", 6000) + `"}`},
 		{"unicode", `{"text":"` + strings.Repeat("größer 漢字 😀 ", 3000) + `"}`},
@@ -299,7 +295,7 @@ func BenchmarkAdmitPayload(b *testing.B) {
 			b.SetBytes(int64(len(p)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := admitPayload(p, len(p), 8); err != nil {
+				if err := CheckPayload(p, len(p), 8); err != nil {
 					b.Fatal(err)
 				}
 			}
