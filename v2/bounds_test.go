@@ -245,7 +245,7 @@ func TestPayloadsAreNotShared(t *testing.T) {
 	var first, second queue.Delivery
 	load := func(to *queue.Delivery) func() error {
 		return func() (err error) {
-			*to, err = s.Load(t.Context(), "mail", "a", queue.LoadOptions{Lease: queue.NoDeadline})
+			*to, err = s.Load(t.Context(), "mail", "a", queue.LoadOptions{Lease: queue.NoDeadline, WithoutHolder: true})
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ package holdfast
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"example.com/holdfast/queue"
@@ -15,19 +17,42 @@ type taking struct {
 	lease  time.Duration // queue.NoDeadline: none
 	holder token
 	label  string
+	fair   bool
 }
 
 // A loader reads and checks the payload of r. damage is why it can never be
 // delivered; err is why it cannot be read now, which moves nothing.
 type loader func(r *ref) (payload []byte, damage string, err error)
 
-// claim leases the oldest due messages. Messages with a damaged payload go to
-// failed instead; a payload that cannot be read now refuses the whole claim.
+// claim leases the oldest due messages, or under fair rotation those whose turn it
+// is. Messages with a damaged payload go to failed instead; a payload that cannot be
+// read now refuses the claim.
 func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error) {
+	var out queue.Claimed
+	for len(out.Deliveries) < t.max {
+		whole, damaged := len(out.Deliveries), len(out.Damaged)
+		if err := d.claimSome(name, t, load, &out); err != nil {
+			if whole+damaged > 0 {
+				break // what was taken stands; the next claim meets the error
+			}
+			return queue.Claimed{}, err
+		}
+		if len(out.Damaged) == damaged {
+			break
+		}
+		// Behind a damaged message another of its key may be due now.
+	}
+	return out, nil
+}
+
+// claimSome takes what is due now, up to t.max, and adds it to out; on an error
+// nothing.
+func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed) error {
 	q := d.st.queue(name)
 	if q == nil || q.paused {
-		return queue.Claimed{}, nil
+		return nil
 	}
+	q = q.at(d.millis)
 	type choice struct {
 		slot    *slot
 		ref     *ref
@@ -35,15 +60,16 @@ func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error)
 		damage  string
 	}
 	var chosen []choice
-	for i, whole := 0, 0; i < len(q.line) && whole < t.max; i++ {
-		s, _ := q.find(q.line[i].id)
-		r, due := s.due(q.line[i].seq, d.millis)
-		if !due {
-			continue
+	whole := len(out.Deliveries)
+	for p := range q.turns(t.fair) {
+		if whole == t.max {
+			break
 		}
+		s, _ := q.find(p.id)
+		r, _ := s.front()
 		payload, damage, err := load(r)
 		if err != nil {
-			return queue.Claimed{}, err
+			return err
 		}
 		if damage == "" {
 			whole++
@@ -51,56 +77,132 @@ func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error)
 		chosen = append(chosen, choice{s, r, payload, damage})
 	}
 	if chosen == nil {
-		return queue.Claimed{}, nil
+		return nil
 	}
-	var out queue.Claimed
 	q = d.queue(name)
+	if q.behind(d.millis) {
+		q.advance(d.millis)
+	}
 	for _, c := range chosen {
+		if t.fair {
+			q.turn = c.ref.key
+			if d.crowded(written(q.turn)) {
+				q.turn = ""
+			}
+		}
 		if c.damage != "" {
 			out.Damaged = append(out.Damaged, d.setAside(q, c.slot, c.ref, c.damage))
 		} else {
 			out.Deliveries = append(out.Deliveries, d.take(q, c.slot, c.ref, t, c.payload))
 		}
 	}
-	return out, nil
+	return nil
 }
 
-// due gives the reference of s with the sequence seq, and whether a claim may take
-// it now: its time has come, and no older generation of its ID is in flight.
-func (s *slot) due(seq uint64, millis int64) (*ref, bool) {
-	if s.claimed != nil && s.claimed.seq == seq {
-		return &s.claimed.ref, s.claimed.ready(millis)
+// turns gives what may be claimed now, in the order in which it is to be: of each
+// key one message at most, for the next one waits until that is settled.
+func (q *queueState) turns(fair bool) iter.Seq[place] {
+	l := &q.line
+	if fair {
+		return l.rotation(q.turn)
 	}
-	return s.pending, s.claimed == nil && s.pending.ready(millis)
+	return func(yield func(place) bool) {
+		i, j := 0, 0
+		for i < len(l.free) || j < len(l.heads) {
+			var p place
+			if j == len(l.heads) || i < len(l.free) && l.free[i].seq < l.heads[j].seq {
+				p = l.free[i]
+				i++
+			} else {
+				p = l.heads[j]
+				j++
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
 }
 
-// load claims one named message whatever its schedule. A lease without a deadline
-// or past it is taken over, which is a reaping and a claim in one.
-func (d *draft) load(name, id string, t taking, load loader) (queue.Delivery, error) {
+// rotation gives one message of each key in the order of the keys, beginning behind
+// the one that was served last. The messages without a key share one turn, which
+// comes after the last key, and again each time around.
+func (l *line) rotation(served string) iter.Seq[place] {
+	return func(yield func(place) bool) {
+		n := len(l.keys)
+		start, found := slices.BinarySearch(l.keys, served)
+		if found {
+			start++
+		}
+		free := 0
+		for i := range n + 1 {
+			switch turn := (start + i) % (n + 1); {
+			case turn < n:
+				if !yield(l.head(l.keys[turn])) {
+					return
+				}
+			case free < len(l.free):
+				if !yield(l.free[free]) {
+					return
+				}
+				free++
+			}
+		}
+		for ; free < len(l.free); free++ {
+			if !yield(l.free[free]) {
+				return
+			}
+		}
+	}
+}
+
+// load claims one named message whatever its schedule and its place in the lane of
+// its key. A lease that has ended, and one without a deadline or a holder, is taken
+// over, which is a reaping and a claim in one.
+func (d *draft) load(name, id string, t taking, load loader, dead deaths) (queue.Delivery, error) {
 	var s *slot
-	if q := d.st.queue(name); q != nil {
+	q := d.st.queue(name)
+	if q != nil {
 		s, _ = q.find(id)
 	}
 	if s == nil {
 		return queue.Delivery{}, fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
 	}
 	r := s.pending
+	others := 0
 	if c := s.claimed; c != nil {
 		r = &c.ref
-		if c.returned == leased && c.lease.deadline != 0 && !c.lease.over(d.now) {
-			until := time.UnixMilli(c.lease.deadline).UTC().Format(time.RFC3339)
-			return queue.Delivery{}, fmt.Errorf("%s/%s until %s, attempt %d, label %q: %w", name, id, until, c.attempts, c.lease.label, queue.ErrLeased)
+		if c.returned == leased {
+			others-- // it counts itself
+			_, ended, err := d.ended(c, dead)
+			if err != nil {
+				return queue.Delivery{}, err
+			}
+			if !ended && !(c.lease.deadline == 0 && c.lease.holder.zero()) {
+				return queue.Delivery{}, fmt.Errorf("%s/%s %s, attempt %d, label %q: %w", name, id, c.lease.until(), c.attempts, c.lease.label, queue.ErrLeased)
+			}
 		}
+	}
+	if others += q.line.leased(r.key); others > 0 {
+		return queue.Delivery{}, fmt.Errorf("%s/%s: another message of its key %q: %w", name, id, r.key, queue.ErrLeased)
 	}
 	payload, damage, err := load(r)
 	if err != nil {
 		return queue.Delivery{}, err
 	}
-	q := d.queue(name)
+	q = d.queue(name)
 	if damage != "" {
 		return queue.Delivery{}, d.setAside(q, s, r, damage)
 	}
 	return d.take(q, s, r, t, payload), nil
+}
+
+// until says in a clause how long the lease holds.
+func (l *lease) until() string {
+	if l.deadline == 0 {
+		return "without a deadline"
+	}
+	return "until " + time.UnixMilli(l.deadline).UTC().Format(time.RFC3339)
 }
 
 // take leases the generation r of s.
@@ -110,12 +212,9 @@ func (d *draft) take(q *queueState, s *slot, r *ref, t taking, payload []byte) q
 	switch {
 	case s.claimed == nil: // the pending generation moves over
 		pending = nil
-		q.leave(r.seq)
 	case s.claimed.returned == leased: // taken over
 		c.lapses++
 		q.counters.Reaped++
-	default: // returned before
-		q.leave(r.seq)
 	}
 	failures := c.failures()
 	c.attempts++
@@ -147,13 +246,21 @@ func (d *draft) newLease(t taking) lease {
 	if d.crowded(written(l.label)) {
 		l.label = ""
 	}
-	if t.lease == queue.NoDeadline {
-		return l
+	return d.timed(l, t.lease)
+}
+
+// timed gives l with its deadline at now + for.
+func (d *draft) timed(l lease, length time.Duration) lease {
+	l.deadline, l.bootID, l.bootEnds = 0, "", 0
+	ends := length != queue.NoDeadline
+	if ends {
+		l.deadline = d.millis + length.Milliseconds()
 	}
-	l.deadline = d.millis + t.lease.Milliseconds()
-	if d.now.BootID != "" {
-		l.bootID = d.now.BootID
-		l.bootEnds = (d.now.Boot + t.lease).Milliseconds()
+	if d.now.BootID != "" && (ends || !l.holder.zero()) {
+		l.bootID = d.now.BootID // a holder of another boot is dead
+		if ends {
+			l.bootEnds = (d.now.Boot + length).Milliseconds()
+		}
 	}
 	return l
 }

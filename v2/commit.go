@@ -270,6 +270,7 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 	s.open = u
 	t.pins.spent = true
 	s.forget()
+	s.wake.all() // it may be there for everybody to see: whoever looks resolves it
 	return u
 }
 
@@ -278,6 +279,7 @@ func (s *Store) adopt(d *draft, w *writing) {
 	s.forget()
 	s.seen = outcome{d.st.commit, d.st.revision}
 	s.commits.Add(1)
+	s.wake.committed(d.st.commit)
 	info, err := w.file.file.Info()
 	if err != nil {
 		w.file.close()

@@ -4,32 +4,30 @@ package holdfast
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"example.com/holdfast/queue"
 )
 
 // maxClaim bounds one claim.
-const maxClaim = 10000
+const maxClaim = queue.MaxClaim
 
-// Claim leases the oldest due messages of a queue, in order of their enqueue. On
+// Claim leases the oldest due messages of a queue, in order of their enqueue; of the
+// messages of one key only the first, and none while another of them is leased. On
 // nil the leases are durable; nothing due is an empty result. A message that is
-// leased is not due, though its deadline have passed: in this version only Load takes
-// it over (List shows which are Overdue). Errors: queue.ErrInvalid…, ErrStaleLock,
-// queue.ErrUncertain, and those of the filesystem. A message whose
-// payload is damaged moves to failed in the same commit and is reported in Damaged.
-// A payload that cannot be read now (EIO, EMFILE, EACCES) fails the claim, and
-// nothing moves.
+// leased is not due, though its deadline have passed: Reap ends it (List shows which
+// are Overdue). Errors: queue.ErrInvalid…, ErrStaleLock, queue.ErrUncertain, and
+// those of the filesystem. A message whose payload is damaged moves to failed in the
+// same commit and is reported in Damaged. A payload that cannot be read now (EIO,
+// EMFILE, EACCES) fails the claim, and nothing moves.
+//
+// The lease names this process as its holder, unless WithoutHolder says otherwise:
+// Reap then returns the message as soon as the process is gone, before the deadline.
 func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (queue.Claimed, error) {
 	if err := queue.CheckQueue(name); err != nil {
 		return queue.Claimed{}, err
 	}
-	if o.Fair {
-		return queue.Claimed{}, fmt.Errorf("fair rotation comes with a later version: %w", errors.ErrUnsupported)
-	}
-	t, err := newTaking(o.Max, o.Lease, o.Label)
+	o, err := o.Checked()
 	if err != nil {
 		return queue.Claimed{}, err
 	}
@@ -37,7 +35,7 @@ func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (q
 	err = s.submit(ctx, &call{
 		writes: true, grows: true,
 		decide: func(v *view) (err error) {
-			out, err = v.draft.claim(name, t, v.load)
+			out, err = s.claim(v, name, o)
 			return err
 		},
 		uncertain: func(u *queue.UncertainError) { u.Deliveries, u.Damaged = out.Deliveries, out.Damaged },
@@ -48,15 +46,28 @@ func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (q
 	return out, nil
 }
 
-// Load claims one named message whatever its schedule. Of two live generations it
-// takes the older. A lease that has no deadline or is past it is taken over, which
-// counts as a lapse; its receipt is stale from then on. Refusals: queue.ErrNotFound,
-// queue.ErrLeased. A *queue.DamagedError says that the message moved to failed, durably.
+func (s *Store) claim(v *view, name string, o queue.ClaimOptions) (queue.Claimed, error) {
+	t := taking{max: o.Max, lease: o.Lease, label: o.Label, fair: o.Fair}
+	if !o.WithoutHolder {
+		var err error
+		if t.holder, err = s.holder(v.pins); err != nil {
+			return queue.Claimed{}, err
+		}
+	}
+	return v.draft.claim(name, t, v.load)
+}
+
+// Load claims one named message whatever its schedule, its place among those of its
+// key, and a pause. Of two live generations it takes the older. A lease that is past
+// its deadline or whose holder is proven dead, and one without deadline that names no
+// holder, is taken over, which counts as a lapse; its receipt is stale from then on.
+// Refusals: queue.ErrNotFound; queue.ErrLeased, also for another message of its key.
+// A *queue.DamagedError says that the message moved to failed, durably.
 func (s *Store) Load(ctx context.Context, name, id string, o queue.LoadOptions) (queue.Delivery, error) {
 	if err := checkNames(name, id); err != nil {
 		return queue.Delivery{}, err
 	}
-	t, err := newTaking(1, o.Lease, o.Label)
+	o, err := o.Checked()
 	if err != nil {
 		return queue.Delivery{}, err
 	}
@@ -64,7 +75,13 @@ func (s *Store) Load(ctx context.Context, name, id string, o queue.LoadOptions) 
 	err = s.submit(ctx, &call{
 		writes: true, grows: true,
 		decide: func(v *view) (err error) {
-			out, err = v.draft.load(name, id, t, v.load)
+			t := taking{max: 1, lease: o.Lease, label: o.Label}
+			if !o.WithoutHolder {
+				if t.holder, err = s.holder(v.pins); err != nil {
+					return err
+				}
+			}
+			out, err = v.draft.load(name, id, t, v.load, v.dead)
 			return err
 		},
 		uncertain: func(u *queue.UncertainError) { u.Deliveries = []queue.Delivery{out} },
@@ -82,77 +99,85 @@ func checkNames(name, id string) error {
 	return queue.CheckID(id)
 }
 
-func newTaking(most int, lease time.Duration, label string) (taking, error) {
-	t := taking{max: most, lease: lease, label: label}
-	switch {
-	case most < 0 || most > maxClaim:
-		return t, fmt.Errorf("a claim of %d messages: from 1 to %d: %w", most, maxClaim, queue.ErrInvalid)
-	case most == 0:
-		t.max = 1
-	}
-	if err := queue.CheckText("label", label); err != nil {
-		return t, err
-	}
-	var err error
-	t.lease, err = checkLease(lease)
-	return t, err
-}
-
-// maxLease keeps deadlines inside what the store writes.
-const maxLease = 100 * 365 * 24 * time.Hour
-
-func checkLease(lease time.Duration) (time.Duration, error) {
-	switch {
-	case lease == 0:
-		return queue.DefaultLease, nil
-	case lease == queue.NoDeadline:
-		return lease, nil
-	case lease < time.Millisecond || lease > maxLease:
-		return 0, fmt.Errorf("lease %s: from 1ms to %s, or none: %w", lease, maxLease, queue.ErrInvalid)
-	}
-	return lease, nil
-}
-
 // Ack settles a message for good. On nil its removal is durable. Refusals:
 // queue.ErrStale, queue.ErrGone, queue.ErrInvalidReceipt. As every call that changes
 // the store it may also answer ErrStaleLock (nothing happened) or queue.ErrUncertain.
 // A deadline that has passed does not spoil a receipt; only another claim does.
 func (s *Store) Ack(ctx context.Context, r queue.Receipt) error {
-	return s.settle(ctx, r, func(d *draft) error { return d.ack(r) })
+	return s.settle(ctx, func(d *draft) error { return d.ack(r) }, nil)
 }
 
-// Release returns a message at once; the attempt is excused. Refusals:
-// queue.ErrStale, queue.ErrGone. A Delay answers errors.ErrUnsupported in this
-// version.
+// Release returns a message, at once or after o.Delay; the attempt is excused. On nil
+// its return is durable and the receipt is good for nothing more. Refusals:
+// queue.ErrStale, queue.ErrGone.
 func (s *Store) Release(ctx context.Context, r queue.Receipt, o queue.ReleaseOptions) error {
-	if o.Delay != 0 {
-		return fmt.Errorf("a release with a delay comes with a later version: %w", errors.ErrUnsupported)
+	o, err := o.Checked()
+	if err != nil {
+		return err
 	}
-	return s.settle(ctx, r, func(d *draft) error { return d.release(r) })
+	return s.settle(ctx, func(d *draft) error { return d.release(r, o.Delay) }, nil)
+}
+
+// Retry returns a message after a failure, due after o.Delay, or moves it to failed
+// when it has now failed o.MaxFailures times, under its ID or, where that is taken,
+// ID~generation. It reports which. On nil that is durable and the receipt is good for
+// nothing more. Refusals: queue.ErrStale, queue.ErrGone.
+func (s *Store) Retry(ctx context.Context, r queue.Receipt, o queue.RetryOptions) (queue.Returned, error) {
+	o, err := o.Checked()
+	if err != nil {
+		return queue.Returned{}, err
+	}
+	var out queue.Returned
+	err = s.settle(ctx, func(d *draft) (err error) {
+		out, err = d.retry(r, o)
+		return err
+	}, func(u *queue.UncertainError) { u.Returned = []queue.Returned{out} })
+	if err != nil {
+		return queue.Returned{}, err
+	}
+	return out, nil
+}
+
+// Extend moves the deadline of a claim to now + lease and returns it; zero for
+// queue.NoDeadline. A message that was reaped and that nobody claimed since goes back
+// into processing. On nil that is durable. Refusals: queue.ErrStale, queue.ErrGone.
+func (s *Store) Extend(ctx context.Context, r queue.Receipt, lease time.Duration) (time.Time, error) {
+	lease, err := queue.CheckLease(lease)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var out time.Time
+	err = s.settle(ctx, func(d *draft) (err error) {
+		out, err = d.extend(r, lease)
+		return err
+	}, func(u *queue.UncertainError) { u.Deadline = out })
+	if err != nil {
+		return time.Time{}, err
+	}
+	return out, nil
 }
 
 // Fail moves a message to the failed ones under o.As, or its ID, and gives that
 // name. Refusals: queue.ErrStale, queue.ErrGone; queue.ErrFailedExists, and the
 // claim stays as it was.
 func (s *Store) Fail(ctx context.Context, r queue.Receipt, o queue.FailOptions) (string, error) {
-	if o.As != "" {
-		if err := queue.CheckID(o.As); err != nil {
-			return "", err
-		}
+	o, err := o.Checked()
+	if err != nil {
+		return "", err
 	}
 	var as string
-	err := s.settle(ctx, r, func(d *draft) (err error) {
-		as, err = d.fail(r, bounded(o.Cause), o.As)
+	err = s.settle(ctx, func(d *draft) (err error) {
+		as, err = d.fail(r, o.Cause, o.As)
 		return err
-	})
+	}, func(u *queue.UncertainError) { u.Failed = as })
 	if err != nil {
 		return "", err
 	}
 	return as, nil
 }
 
-func (s *Store) settle(ctx context.Context, r queue.Receipt, f func(*draft) error) error {
-	return s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) error { return f(v.draft) }})
+func (s *Store) settle(ctx context.Context, f func(*draft) error, uncertain func(*queue.UncertainError)) error {
+	return s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) error { return f(v.draft) }, uncertain: uncertain})
 }
 
 // ReplacePayload gives a claimed message another payload, as a migration of its

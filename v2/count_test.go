@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/holdfast/internal/crashtest"
 	"example.com/holdfast/internal/fsguard"
@@ -45,7 +46,7 @@ func TestSyncBudget(t *testing.T) {
 	var d []queue.Delivery
 	claim := func(n int) func() error {
 		return func() error {
-			c, err := s.Claim(ctx, "mail", queue.ClaimOptions{Max: n, Lease: queue.NoDeadline})
+			c, err := s.Claim(ctx, "mail", queue.ClaimOptions{Max: n, Lease: queue.NoDeadline, WithoutHolder: true})
 			d = c.Deliveries
 			return err
 		}
@@ -65,6 +66,44 @@ func TestSyncBudget(t *testing.T) {
 		{"fail", func() error { _, err := s.Fail(ctx, d[1].Receipt, queue.FailOptions{}); return err }, []int{1, 1}},
 		{"load", func() error { _, err := s.Load(ctx, "mail", "m003", queue.LoadOptions{}); return err }, []int{1, 1}},
 		{"replace payload", func() error { return s.ReplacePayload(ctx, d[5].Receipt, []byte(`2`)) }, []int{4, 1}},
+		{"retry", func() error {
+			_, err := s.Retry(ctx, d[6].Receipt, queue.RetryOptions{Delay: time.Hour, Cause: "later"})
+			return err
+		}, []int{1, 1}},
+		{"retry at the cap", func() error {
+			_, err := s.Retry(ctx, d[7].Receipt, queue.RetryOptions{MaxFailures: 1})
+			return err
+		}, []int{1, 1}},
+		{"release with a delay", func() error {
+			return s.Release(ctx, d[8].Receipt, queue.ReleaseOptions{Delay: time.Hour})
+		}, []int{1, 1}},
+		{"extend", func() error { _, err := s.Extend(ctx, d[9].Receipt, time.Hour); return err }, []int{1, 1}},
+		{"reap nothing", func() error { _, err := s.Reap(ctx, queue.ReapOptions{}); return err }, nil},
+		{"reap", func() error { _, err := s.Reap(ctx, queue.ReapOptions{Receipt: &d[10].Receipt}); return err }, []int{1, 1}},
+		{"reprocess", func() error { return s.Reprocess(ctx, d[7].Receipt.ID, queue.ReprocessOptions{}) }, []int{1, 1}},
+		{"pause", func() error { return s.Pause(ctx, "mail") }, []int{1, 1}},
+		{"pause a paused one", func() error { return s.Pause(ctx, "mail") }, nil},
+		{"resume", func() error { return s.Resume(ctx, "mail") }, []int{1, 1}},
+		{"ack and claim the next", func() error {
+			_, err := s.Update(ctx, queue.AckChange{Receipt: d[11].Receipt}, queue.ClaimChange{Queue: "mail"})
+			return err
+		}, []int{1, 1}},
+		{"extend forty at once", func() error {
+			var changes []queue.Change
+			for _, held := range d[12:50] {
+				changes = append(changes, queue.ExtendChange{Receipt: held.Receipt, Lease: time.Hour})
+			}
+			_, err := s.Update(ctx, changes...)
+			return err
+		}, []int{1, 1}},
+		{"ack, two follow-ups, claim, cursor", func() error {
+			_, err := s.Update(ctx, queue.AckChange{Receipt: d[12].Receipt},
+				queue.EnqueueChange{Queue: "next", Message: small("x")}, queue.EnqueueChange{Queue: "log", Message: small("y")},
+				queue.ClaimChange{Queue: "next"}, queue.CursorChange{Queue: "mail", Cursor: "12"})
+			return err
+		}, []int{4, 1}},
+		{"failed namespace", func() error { return s.SetFailedNamespace(ctx, "mail", "aside") }, []int{1, 1}},
+		{"cursor", func() error { _, err := s.Cursor(ctx, "mail"); return err }, nil},
 		{"purge", func() error { return s.Purge(ctx, d[1].Receipt.ID, queue.PurgeOptions{}) }, []int{1, 1}},
 		{"status", func() error { _, err := s.Status(ctx, queue.StatusOptions{}); return err }, nil},
 		{"empty claim", func() error { _, err := s.Claim(ctx, "other", queue.ClaimOptions{}); return err }, nil},

@@ -40,7 +40,7 @@ var processes atomic.Uint64
 func crashOptions(fs fsguard.FS) *Options {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], processes.Add(1))
-	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed)}
+	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed), holders: &holderSet{}}
 }
 
 // A crashStep is one call. It keeps receipts of its own in r.
@@ -296,6 +296,9 @@ func mustLook(t testing.TB, s *Store) string {
 	return got
 }
 
+// asideSpace is the one failed namespace beside the default one that look sees.
+const asideSpace = "aside"
+
 // look tells everything about a store but what is random: tokens and revisions.
 // Queue "probe" is the harness's own.
 func look(s *Store) (string, error) {
@@ -320,6 +323,11 @@ func look(s *Store) (string, error) {
 			continue
 		}
 		fmt.Fprintf(&b, "queue %s %+v\n", name, status.Queues[name])
+		cursor, err := s.Cursor(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "  cursor %q\n", cursor)
 		page, err := s.List(ctx, name, queue.ListOptions{})
 		if err != nil {
 			return "", err
@@ -336,16 +344,18 @@ func look(s *Store) (string, error) {
 			}
 		}
 	}
-	failed, err := s.ListFailed(ctx, queue.FailedOptions{}, queue.ListOptions{})
-	if err != nil {
-		return "", err
-	}
-	for _, e := range failed.Entries {
-		x, err := s.ShowFailed(ctx, e.FailedName, queue.FailedOptions{})
+	for _, space := range []string{"", asideSpace} {
+		failed, err := s.ListFailed(ctx, queue.FailedOptions{Namespace: space}, queue.ListOptions{})
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "failed %s from %s: %s\n", x.FailedName, x.Queue, describe(x))
+		for _, e := range failed.Entries {
+			x, err := s.ShowFailed(ctx, e.FailedName, queue.FailedOptions{Namespace: space})
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, "failed %s %s from %s: %s\n", space, x.FailedName, x.Queue, describe(x))
+		}
 	}
 	return b.String(), nil
 }
@@ -355,6 +365,6 @@ func describe(e queue.Entry) string {
 	if len(payload) > 40 {
 		payload = fmt.Sprintf("%s… (%d bytes, %08x)", payload[:20], len(payload), checksum(e.Payload))
 	}
-	return fmt.Sprintf("%s %s %s seq=%d attempts=%d excused=%d lapses=%d back=%q deadline=%d label=%q fence=%d error=%q %s",
-		e.ID, e.State, e.NotBefore.UTC(), e.Seq, e.Attempts, e.Excused, e.Lapses, e.Returned, e.Deadline.UnixMilli(), e.Label, e.Fence, e.LastError, payload)
+	return fmt.Sprintf("%s %s %s seq=%d attempts=%d excused=%d lapses=%d back=%q deadline=%d label=%q fence=%d key=%q error=%q %s",
+		e.ID, e.State, e.NotBefore.UTC(), e.Seq, e.Attempts, e.Excused, e.Lapses, e.Returned, e.Deadline.UnixMilli(), e.Label, e.Fence, e.Key, e.LastError, payload)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,7 +102,10 @@ func withDamage(t testing.TB, d *crashtest.Disk, s *Store) {
 
 var bigPayload = []byte(`"` + strings.Repeat("x", smallPayload) + `"`)
 
-var crashScenarios = []crashScenario{
+// crashScenarios are all of them.
+var crashScenarios = slices.Concat(storeScenarios, returnScenarios)
+
+var storeScenarios = []crashScenario{
 	{name: "enqueue", steps: []crashStep{
 		put(small("a")),
 		put(queue.Message{ID: "a", Payload: []byte(`"replaced"`), IfExists: queue.Replace}),

@@ -213,7 +213,7 @@ func (d *decoder) slot(q *queueState) *slot {
 		}
 		at := d.i
 		s.claimed = d.claim()
-		if s.claimed.attempts == 0 {
+		if s.claimed.attempts == 0 && s.claimed.returned != reprocessed { // damaged before its first claim
 			d.fail(at, "ID %q: claimed, with no attempt", s.id)
 		}
 		d.live(at, q, s.id, &s.claimed.ref)
@@ -239,6 +239,11 @@ func (d *decoder) claim() *claim {
 		}
 		if c.returned == leased {
 			d.fail(at, "back %s: not reaped, retried, released or reprocessed", quoted(text))
+		}
+		if at := d.i; c.returned == reaped && o.may("lease") {
+			if c.lease = d.lease(); c.lease == (lease{}) {
+				d.fail(at, "a lease of nothing: it must be left out")
+			}
 		}
 	} else {
 		o.must("lease")

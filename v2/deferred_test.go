@@ -212,11 +212,11 @@ func TestT04LateWorkerIsRefused(t *testing.T) {
 	if _, err := s.EnqueueBatch(ctx, "mail", smalls(2)); err != nil {
 		t.Fatal(err)
 	}
-	a, err := s.Load(ctx, "mail", "m000", queue.LoadOptions{Lease: queue.NoDeadline})
+	a, err := s.Load(ctx, "mail", "m000", queue.LoadOptions{Lease: queue.NoDeadline, WithoutHolder: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Load(ctx, "mail", "m000", queue.LoadOptions{Lease: queue.NoDeadline})
+	b, err := s.Load(ctx, "mail", "m000", queue.LoadOptions{Lease: queue.NoDeadline, WithoutHolder: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,12 @@
 package holdfast
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"time"
+
+	"example.com/holdfast/queue"
 )
 
 // A draft is the next revision in the making: a copy of a state on which calls
@@ -77,6 +81,37 @@ func (d *draft) owed() int64 {
 	return owed
 }
 
+// promise keeps the room that one more live message of a queue may take, or says that
+// there is none. A message is accepted only with it.
+func (d *draft) promise(queueName string) error {
+	owes := settleRoom + int64(len(queueName))
+	if d.promised == 0 {
+		d.promised = d.owed()
+	}
+	if d.limit > 0 && d.promised+owes > d.limit-recoveryRoom {
+		return fmt.Errorf("state.json would have no room to settle one more message within its bound of %d bytes: %w", d.limit, queue.ErrFull)
+	}
+	d.promised += owes
+	return nil
+}
+
+// text gives a last error as it is kept now: short in a crowded state.
+func (d *draft) text(s string) string {
+	if d.crowded(written(s)) {
+		s = cutWritten(s, crowdedError)
+	}
+	d.bytes += int64(written(s))
+	return s
+}
+
+// after gives the time a delay from now, Unix milliseconds; 0: at once.
+func (d *draft) after(delay time.Duration) int64 {
+	if delay <= 0 {
+		return 0
+	}
+	return min(roundUp(time.UnixMilli(d.millis).Add(delay)), maxMillis)
+}
+
 // A mark is a point that a draft can go back to.
 type mark struct {
 	st       state
@@ -134,7 +169,7 @@ func (d *draft) queue(name string) *queueState {
 	}
 	q := *d.st.queues[i]
 	q.slots = withRoom(q.slots)
-	q.line = withRoom(q.line)
+	q.line = q.line.clone()
 	d.st.queues[i] = &q
 	d.own[name] = true
 	return &q
@@ -180,37 +215,24 @@ func (d *draft) write(it item) {
 	d.items = append(d.items, it)
 }
 
-// put stores both sides of id; with neither, the slot goes. line is left to the
-// caller.
+// put stores both sides of id, and moves it in the line; with neither side, the slot
+// goes.
 func (q *queueState) put(id string, pending *ref, claimed *claim) {
 	s, i := q.find(id)
+	if s != nil {
+		q.line.leave(s)
+	}
+	next := &slot{id: id, pending: pending, claimed: claimed}
 	switch {
 	case pending == nil && claimed == nil:
 		if s != nil {
 			q.slots = slices.Delete(q.slots, i, i+1)
 		}
+		return
 	case s == nil:
-		q.slots = slices.Insert(q.slots, i, &slot{id: id, pending: pending, claimed: claimed})
+		q.slots = slices.Insert(q.slots, i, next)
 	default:
-		q.slots[i] = &slot{id: id, pending: pending, claimed: claimed}
+		q.slots[i] = next
 	}
-}
-
-// enter puts a reference into the line of delivery.
-func (q *queueState) enter(seq uint64, id string) {
-	i, _ := q.placeOf(seq)
-	q.line = slices.Insert(q.line, i, place{seq, id})
-}
-
-// leave takes a reference out of the line.
-func (q *queueState) leave(seq uint64) {
-	i, ok := q.placeOf(seq)
-	switch {
-	case !ok:
-		panic("holdfast: a reference that is not in the line of its queue")
-	case i == 0:
-		q.line = q.line[1:]
-	default:
-		q.line = slices.Delete(q.line, i, i+1)
-	}
+	q.line.enter(next)
 }

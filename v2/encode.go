@@ -111,7 +111,8 @@ func appendSlot(b []byte, s *slot) []byte {
 			b = append(b, `,"back":"`...)
 			b = append(b, c.returned.String()...)
 			b = append(b, '"')
-		} else {
+		}
+		if c.returned == leased || c.returned == reaped && c.lease != (lease{}) {
 			b = appendLease(b, &c.lease)
 		}
 		b = append(b, '}')

@@ -51,14 +51,9 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	if d.bytes+needs > maxState {
 		return queue.Enqueued{}, fmt.Errorf("state.json would pass %d bytes: %w", maxState, queue.ErrFull)
 	}
-	owes := settleRoom + int64(len(name))
-	if d.promised == 0 {
-		d.promised = d.owed()
+	if err := d.promise(name); err != nil {
+		return queue.Enqueued{}, err
 	}
-	if d.limit > 0 && d.promised+owes > d.limit-recoveryRoom {
-		return queue.Enqueued{}, fmt.Errorf("state.json would have no room to settle one more message within its bound of %d bytes: %w", maxState, queue.ErrFull)
-	}
-	d.promised += owes
 	d.bytes += grows
 
 	q = d.queue(name)
@@ -70,14 +65,12 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	if old != nil {
 		behind = old.claimed
 		if old.pending != nil {
-			q.leave(old.pending.seq)
 			q.counters.Superseded++
 		}
 	}
 	q.next++
 	q.counters.Enqueued++
 	q.put(a.id, r, behind)
-	q.enter(r.seq, a.id)
 	d.write(item{queue: name, id: a.id, gen: r.gen, payload: a.payload})
 	return queue.Enqueued{Queue: name, ID: a.id, Generation: r.gen.String(), Revision: d.st.revision}, nil
 }

@@ -16,10 +16,8 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 	if taken {
 		panic("holdfast: a failed name is taken twice")
 	}
-	r.notBefore = 0
-	if d.crowded(written(r.lastError)) {
-		r.lastError = cutWritten(r.lastError, crowdedError)
-	}
+	r.notBefore = 0 // it has no schedule any more
+	r.lastError = d.text(r.lastError)
 	f.entries = slices.Insert(f.entries, i, &failedEntry{name: name, queue: q.name, id: id, ref: r, at: d.millis})
 	q.counters.Failed++
 	if i, ok := d.itemOf[r.gen]; ok { // its payload is still to be written
@@ -27,7 +25,7 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 		it.space, it.failed = space, name
 		d.write(it)
 	}
-	d.bytes += int64(len(name) + len(q.name) + len(id) + slotBytes + written(r.lastError))
+	d.bytes += int64(len(name) + len(q.name) + len(id) + slotBytes)
 }
 
 // freeName is the failed name for a message that a cap or damage moves: its ID, or
@@ -42,14 +40,10 @@ func (d *draft) freeName(space, id string, gen generation) string {
 // setAside moves a message whose payload is damaged to failed.
 func (d *draft) setAside(q *queueState, s *slot, r *ref, reason string) *queue.DamagedError {
 	failed := *r
-	failed.lastError = bounded("damaged payload: " + reason)
+	failed.lastError = queue.CutError("damaged payload: " + reason)
 	if s.claimed != nil && s.claimed.gen == r.gen {
-		if s.claimed.returned != leased {
-			q.leave(r.seq)
-		}
 		q.put(s.id, s.pending, nil)
 	} else {
-		q.leave(r.seq)
 		q.put(s.id, nil, s.claimed)
 	}
 	name := d.freeName(q.failedNS, s.id, r.gen)
@@ -64,6 +58,13 @@ func (d *draft) purge(space, name string) error {
 	if e == nil {
 		return fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
 	}
+	d.unbury(space, name)
+	d.queue(e.queue).counters.Purged++
+	return nil
+}
+
+// unbury takes the named evidence, which is there, out of its namespace.
+func (d *draft) unbury(space, name string) {
 	f := d.space(space)
 	i, _ := failedIndex(f.entries, name)
 	f.entries = slices.Delete(f.entries, i, i+1)
@@ -72,8 +73,6 @@ func (d *draft) purge(space, name string) error {
 		d.st.failed = slices.Delete(d.st.failed, j, j+1)
 		delete(d.ownNS, space)
 	}
-	d.queue(e.queue).counters.Purged++
-	return nil
 }
 
 // clear removes the pending and returned messages of a queue, and the leased ones
@@ -104,7 +103,8 @@ func (d *draft) clear(name string, leasedToo bool) uint64 {
 		return 0
 	}
 	q := d.queue(name)
-	q.slots, q.line = keep, nil
+	q.slots = keep
+	q.buildLine()
 	q.counters.Cleared += removed
 	return removed
 }

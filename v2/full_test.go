@@ -34,12 +34,13 @@ func newFullStore(t *testing.T, o Options) *fullStore {
 	f.disk.MkdirAll("/data")
 	p := f.disk.Process()
 	f.w = crashtest.Wrap(p, crashtest.Plan{})
-	o.fs = f.w
+	o.fs, o.holders = f.w, &holderSet{}
 	s, err := Create(t.Context(), simDir, &o)
 	mustDo(t, err)
 	f.Store = s
 	t.Cleanup(func() {
 		mustDo(t, s.Close())
+		o.holders.die()
 		for _, v := range f.w.Violations() {
 			t.Error(v)
 		}

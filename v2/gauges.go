@@ -41,46 +41,54 @@ func (st *state) failedOf() map[string]uint64 {
 }
 
 func (q *queueState) gauges(now instant) queue.QueueStatus {
-	g := queue.QueueStatus{Paused: q.paused, Counters: q.counters}
-	millis := now.millis()
+	q = q.at(now.millis())
+	g := queue.QueueStatus{Paused: q.paused, FailedNamespace: q.failedNS, Counters: q.counters}
 	for _, s := range q.slots {
-		if r := s.pending; r != nil {
-			g.Pending++
-			switch {
-			case s.claimed != nil:
-				g.Blocked++
-			case !r.ready(millis):
-				g.Scheduled++
-			default:
-				g.Ready++
-			}
-		}
-		c := s.claimed
-		switch {
-		case c == nil:
-		case c.returned == leased:
+		if c := s.claimed; c != nil && c.returned == leased {
 			g.Processing++
 			if c.lease.over(now) {
 				g.Overdue++
 			}
-		default:
+		}
+		if s.pending != nil && s.claimed != nil {
 			g.Pending++
-			if c.ready(millis) {
-				g.Ready++
-			} else {
-				g.Scheduled++
-			}
+			g.Blocked++
+		}
+		r, _ := s.front()
+		if r == nil {
+			continue
+		}
+		g.Pending++
+		switch q.waits(r, now.millis()) {
+		case queue.Scheduled:
+			g.Scheduled++
+		case queue.Blocked:
+			g.Blocked++
+		default:
+			g.Ready++
 		}
 	}
 	return g
 }
 
-// entries gives the live generations of one slot, the older first.
+// waits says what the front of a slot waits for; the line of q is as of that time.
+func (q *queueState) waits(r *ref, millis int64) queue.State {
+	switch {
+	case !r.ready(millis):
+		return queue.Scheduled
+	case r.key != "" && !q.line.isHead(r.seq):
+		return queue.Blocked
+	}
+	return queue.Ready
+}
+
+// entries gives the live generations of one slot, the older first; the line of q is
+// as of now.
 func (st *state) entries(q *queueState, s *slot, now instant) []queue.Entry {
 	var out []queue.Entry
 	millis := now.millis()
 	if c := s.claimed; c != nil {
-		e := entryOf(q.name, s.id, &c.ref, millis)
+		e := entryOf(q.name, s.id, &c.ref)
 		if c.returned == leased {
 			e.State = queue.Processing
 			e.Receipt = receiptOf(st.store, q.name, s.id, c)
@@ -90,23 +98,24 @@ func (st *state) entries(q *queueState, s *slot, now instant) []queue.Entry {
 				e.Deadline = time.UnixMilli(c.lease.deadline)
 			}
 		} else {
+			e.State = q.waits(&c.ref, millis)
 			e.Returned = c.returned.String()
 		}
 		out = append(out, e)
 	}
 	if r := s.pending; r != nil {
-		e := entryOf(q.name, s.id, r, millis)
-		if s.claimed != nil {
-			e.State = queue.Blocked
+		e := entryOf(q.name, s.id, r)
+		if e.State = queue.Blocked; s.claimed == nil {
+			e.State = q.waits(r, millis)
 		}
 		out = append(out, e)
 	}
 	return out
 }
 
-func entryOf(queueName, id string, r *ref, millis int64) queue.Entry {
+func entryOf(queueName, id string, r *ref) queue.Entry {
 	e := queue.Entry{
-		Queue: queueName, ID: id, Generation: r.gen.String(), State: queue.Ready, Seq: r.seq,
+		Queue: queueName, ID: id, Generation: r.gen.String(), Seq: r.seq,
 		EnqueuedAt: time.UnixMilli(r.enqueued), Key: r.key,
 		Attempts: r.attempts, Excused: r.excused, Lapses: r.lapses,
 		LastError: r.lastError, PayloadBytes: r.size, Object: r.object.String(),
@@ -114,14 +123,11 @@ func entryOf(queueName, id string, r *ref, millis int64) queue.Entry {
 	if r.notBefore != 0 {
 		e.NotBefore = time.UnixMilli(r.notBefore)
 	}
-	if !r.ready(millis) {
-		e.State = queue.Scheduled
-	}
 	return e
 }
 
 func failedEntryOf(space string, f *failedEntry) queue.Entry {
-	e := entryOf(f.queue, f.id, &f.ref, f.at)
+	e := entryOf(f.queue, f.id, &f.ref)
 	e.State, e.FailedName, e.Namespace, e.FailedAt = queue.Failed, f.name, space, time.UnixMilli(f.at)
 	return e
 }

@@ -357,7 +357,7 @@ func TestResumeRefusesWhatItDidNotMake(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, at := copyOf(t, good)
-			mustDo(t, os.Remove(at(stateFile)), os.RemoveAll(at(objectsDir)), os.Mkdir(at(objectsDir), 0o700))
+			mustDo(t, os.Remove(at(stateFile)), os.RemoveAll(at(objectsDir)), os.Mkdir(at(objectsDir), 0o700), os.RemoveAll(at(holdersDir)), os.Mkdir(at(holdersDir), 0o700))
 			c.spoil(t, at)
 			before := treeOf(t, filepath.Dir(dir))
 			o, w := watched(t)

@@ -30,10 +30,10 @@ func init() {
 	roles["die at"] = dieAt
 }
 
-// A lane is one goroutine of a process that is to be killed: it works on a queue of
+// A track is one goroutine of a process that is to be killed: it works on a queue of
 // its own, so that it knows what each call must answer. It notes each step before
 // and its answer after.
-type lane struct {
+type track struct {
 	s     *Store
 	queue string
 	rng   *rand.Rand
@@ -44,7 +44,7 @@ type lane struct {
 	failed   []string
 }
 
-func (l *lane) do(st seqStep) (seqAnswer, error) {
+func (l *track) do(st seqStep) (seqAnswer, error) {
 	st.Queue = l.queue
 	l.note(l.queue, "begin", st)
 	a, err := perform(context.Background(), l.s, st)
@@ -55,7 +55,7 @@ func (l *lane) do(st seqStep) (seqAnswer, error) {
 }
 
 // run works for ever. First it takes over what its former lives left claimed.
-func (l *lane) run() error {
+func (l *track) run() error {
 	page, err := l.s.List(context.Background(), l.queue, queue.ListOptions{})
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (l *lane) run() error {
 	}
 }
 
-func (l *lane) one() error {
+func (l *track) one() error {
 	switch n := l.rng.IntN(10); {
 	case n < 3:
 		ids := make([]string, 1+l.rng.IntN(3))
@@ -127,7 +127,7 @@ func workUntilKilled(args []string) error {
 	}
 	failed := make(chan error)
 	for i, name := range strings.Split(args[1], ",") {
-		l := &lane{s: s, queue: name, rng: rand.New(rand.NewPCG(seed, uint64(i))), next: first, note: note}
+		l := &track{s: s, queue: name, rng: rand.New(rand.NewPCG(seed, uint64(i))), next: first, note: note}
 		go func() { failed <- l.run() }()
 	}
 	return <-failed // it does not end otherwise

@@ -91,14 +91,14 @@ func performed(ctx context.Context, s *Store, st seqStep) (a seqAnswer, err erro
 		}
 	case "claim":
 		var c queue.Claimed
-		c, err = s.Claim(ctx, st.Queue, queue.ClaimOptions{Max: st.N, Lease: queue.NoDeadline})
+		c, err = s.Claim(ctx, st.Queue, queue.ClaimOptions{Max: st.N, Lease: queue.NoDeadline, WithoutHolder: true})
 		if len(c.Damaged) > 0 {
 			return a, c.Damaged[0]
 		}
 		err = errors.Join(err, deliver(c.Deliveries...))
 	case "load":
 		var d queue.Delivery
-		if d, err = s.Load(ctx, st.Queue, st.IDs[0], queue.LoadOptions{Lease: queue.NoDeadline}); err == nil {
+		if d, err = s.Load(ctx, st.Queue, st.IDs[0], queue.LoadOptions{Lease: queue.NoDeadline, WithoutHolder: true}); err == nil {
 			err = deliver(d)
 		}
 	case "ack":

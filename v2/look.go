@@ -3,10 +3,9 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
 
@@ -62,16 +61,16 @@ func (s *Store) Peek(ctx context.Context, name string, n int) ([]queue.Entry, er
 		if q == nil || q.paused {
 			return nil
 		}
-		for _, p := range q.line {
+		q = q.at(v.draft.millis)
+		for p := range q.turns(false) {
 			if len(out) == n {
 				break
 			}
 			s, _ := q.find(p.id)
-			r, due := s.due(p.seq, v.draft.millis)
-			if !due {
-				continue
-			}
-			e, err := v.open(entryOf(name, s.id, r, v.draft.millis), r)
+			r, _ := s.front()
+			e := entryOf(name, s.id, r)
+			e.State = queue.Ready
+			e, err := v.open(e, r)
 			if err != nil {
 				return err
 			}
@@ -111,7 +110,7 @@ func (s *Store) Show(ctx context.Context, name, id string) ([]queue.Entry, error
 		if s == nil {
 			return fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
 		}
-		for _, e := range v.draft.st.entries(q, s, v.draft.now) {
+		for _, e := range v.draft.st.entries(q.at(v.draft.millis), s, v.draft.now) {
 			r := s.pending
 			if s.claimed != nil && e.Seq == s.claimed.seq {
 				r = &s.claimed.ref
@@ -157,7 +156,8 @@ func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (que
 		if q == nil {
 			return nil
 		}
-		places := q.from(after)
+		q = q.at(v.draft.millis)
+		places := q.from(after, limit+1)
 		for i, p := range places {
 			if i == limit {
 				page.Next = strconv.FormatUint(places[i-1].seq, 10)
@@ -175,18 +175,31 @@ func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (que
 	return page, err
 }
 
-// from gives every live generation of the queue, leased ones too, from a sequence on.
-func (q *queueState) from(seq uint64) []place {
+// from gives the live generations of the queue, leased ones too, from a sequence on
+// and in its order: the first so many.
+func (q *queueState) from(seq uint64, most int) []place {
 	var places []place
-	for _, s := range q.slots {
-		if s.claimed != nil && s.claimed.returned == leased && s.claimed.seq >= seq {
-			places = append(places, place{s.claimed.seq, s.id})
+	last := uint64(math.MaxUint64) // what comes behind it is not among the first
+	add := func(r *ref, id string) {
+		if r.seq < seq || r.seq > last {
+			return
+		}
+		if places = append(places, place{r.seq, id}); len(places) == 2*most {
+			sortPlaces(places)
+			places = places[:most]
+			last = places[most-1].seq
 		}
 	}
-	i, _ := q.placeOf(seq)
-	places = append(places, q.line[i:]...)
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.seq, b.seq) })
-	return places
+	for _, s := range q.slots {
+		if s.pending != nil {
+			add(s.pending, s.id)
+		}
+		if s.claimed != nil {
+			add(&s.claimed.ref, s.id)
+		}
+	}
+	sortPlaces(places)
+	return places[:min(len(places), most)]
 }
 
 func checkLimit(limit int) (int, error) {

@@ -43,7 +43,6 @@ var modelBugs = map[string]func(c *coreCalls){
 			s, err := d.held(x)
 			if err == nil && s.pending != nil {
 				q := d.queue(x.Queue)
-				q.leave(s.pending.seq)
 				q.put(x.ID, nil, s.claimed)
 				q.counters.Superseded++
 			}
@@ -53,13 +52,11 @@ var modelBugs = map[string]func(c *coreCalls){
 	"claims take the newest": func(c *coreCalls) {
 		c.claim = func(d *draft, name string, t taking, load loader) (queue.Claimed, error) {
 			q := d.st.queue(name)
-			for i := len(q.line) - 1; i >= 0 && !q.paused; i-- {
-				s, _ := q.find(q.line[i].id)
-				if r, due := s.due(q.line[i].seq, d.millis); due {
-					if _, damage, err := load(r); damage != "" || err != nil {
-						break
-					}
-					one, err := d.load(name, s.id, t, load)
+			if due := slices.Collect(q.at(d.millis).turns(false)); len(due) > 0 && !q.paused {
+				s, _ := q.find(due[len(due)-1].id)
+				r, _ := s.front()
+				if _, damage, err := load(r); damage == "" && err == nil {
+					one, err := d.load(name, s.id, t, load, nil)
 					return queue.Claimed{Deliveries: []queue.Delivery{one}}, err
 				}
 			}
@@ -104,48 +101,46 @@ var modelBugs = map[string]func(c *coreCalls){
 		}
 	},
 	"a load takes over a live lease": func(c *coreCalls) {
-		c.load = func(d *draft, name, id string, t taking, load loader) (queue.Delivery, error) {
+		c.load = func(d *draft, name, id string, t taking, load loader, dead deaths) (queue.Delivery, error) {
 			now := d.now
 			d.now.BootID = "another"
 			defer func() { d.now = now }()
-			return d.load(name, id, t, load)
+			return d.load(name, id, t, load, dead)
 		}
 	},
 	"a load goes by the wall clock alone": func(c *coreCalls) {
-		c.load = func(d *draft, name, id string, t taking, load loader) (queue.Delivery, error) {
+		c.load = func(d *draft, name, id string, t taking, load loader, dead deaths) (queue.Delivery, error) {
 			now := d.now
 			d.now.BootID = ""
 			defer func() { d.now = now }()
-			return d.load(name, id, t, load)
+			return d.load(name, id, t, load, dead)
 		}
 	},
 	"a load ends a millisecond late": func(c *coreCalls) {
-		c.load = func(d *draft, name, id string, t taking, load loader) (queue.Delivery, error) {
+		c.load = func(d *draft, name, id string, t taking, load loader, dead deaths) (queue.Delivery, error) {
 			now := d.now
 			d.now.Wall, d.now.Boot = now.Wall.Add(-time.Millisecond), now.Boot-time.Millisecond
 			defer func() { d.now = now }()
-			return d.load(name, id, t, load)
+			return d.load(name, id, t, load, dead)
 		}
 	},
 	"a release takes a new place": func(c *coreCalls) {
-		c.release = func(d *draft, x queue.Receipt) error {
-			if err := d.release(x); err != nil {
+		c.release = func(d *draft, x queue.Receipt, delay time.Duration) error {
+			if err := d.release(x, delay); err != nil {
 				return err
 			}
 			q := d.queue(x.Queue)
 			s, _ := q.find(x.ID)
 			moved := *s.claimed
-			q.leave(moved.seq)
 			moved.seq = q.next
 			q.next++
-			q.enter(moved.seq, x.ID)
 			q.put(x.ID, s.pending, &moved)
 			return nil
 		}
 	},
 	"a release leaves the receipt good": func(c *coreCalls) {
-		c.release = func(d *draft, x queue.Receipt) error {
-			if err := d.release(x); err != nil {
+		c.release = func(d *draft, x queue.Receipt, delay time.Duration) error {
+			if err := d.release(x, delay); err != nil {
 				return err
 			}
 			q := d.queue(x.Queue)
@@ -163,9 +158,9 @@ var modelBugs = map[string]func(c *coreCalls){
 			if err == nil && !e.Kept && old != nil && old.pending != nil {
 				q := d.queue(name)
 				s, _ := q.find(a.id)
-				q.leave(s.pending.seq)
-				s.pending.seq = old.pending.seq
-				q.enter(s.pending.seq, a.id)
+				moved := *s.pending
+				moved.seq = old.pending.seq
+				q.put(a.id, &moved, s.claimed)
 			}
 			return e, err
 		}

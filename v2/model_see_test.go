@@ -45,11 +45,10 @@ func (m *modelRun) see() {
 			m.Fatalf("%s: listed\n%+v\nwant\n%+v", name, listed, want)
 		}
 		var peeked, due []string
-		for _, p := range sq.line {
+		for p := range sq.at(now.millis()).turns(false) {
 			s, _ := sq.find(p.id)
-			if r, ok := s.due(p.seq, now.Wall.UnixMilli()); ok {
-				peeked = append(peeked, r.gen.String())
-			}
+			r, _ := s.front()
+			peeked = append(peeked, r.gen.String())
 		}
 		for _, w := range q.due(now) {
 			due = append(due, w.gen)

@@ -4,8 +4,9 @@ package holdfast
 
 import (
 	"hash/crc32"
-	"strings"
 	"unicode/utf8"
+
+	"example.com/holdfast/queue"
 )
 
 const (
@@ -20,13 +21,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func checksum(p []byte) uint32 { return crc32.Checksum(p, castagnoli) }
 
 const (
-	maxLastError = 1024 // bytes
-	crowdedError = 64   // bytes as they are written, in a state that has outgrown its bound
+	maxLastError = queue.MaxErrorBytes
+	crowdedError = 64 // bytes as they are written, in a state that has outgrown its bound
 )
-
-// bounded makes any text fit to be kept as a last error: valid UTF-8, at most
-// maxLastError bytes, cut on a rune.
-func bounded(s string) string { return cut(strings.ToValidUTF8(s, "\uFFFD"), maxLastError) }
 
 // written is how many bytes s takes in state.json, its quotes aside.
 func written(s string) int {
@@ -56,16 +53,6 @@ func cutWritten(s string, most int) string {
 		}
 	}
 	return s
-}
-
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
 }
 
 // An object is a payload file in the making.

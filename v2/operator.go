@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 
 	"example.com/holdfast/queue"
 )
@@ -19,7 +20,7 @@ func (s *Store) Clear(ctx context.Context, name string, o queue.ClearOptions) (u
 	err := s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) error {
 		n = v.draft.clear(name, o.Leased)
 		return nil
-	}})
+	}, uncertain: func(u *queue.UncertainError) { u.Cleared = n }})
 	if err != nil {
 		return 0, err
 	}
@@ -38,12 +39,102 @@ func (s *Store) Purge(ctx context.Context, failedName string, o queue.PurgeOptio
 }
 
 func checkFailed(space, name string) error {
-	if space != "" {
-		if err := queue.CheckQueue(space); err != nil {
-			return err
-		}
+	if err := queue.CheckNamespace(space); err != nil {
+		return err
 	}
 	return queue.CheckFailedName(name)
+}
+
+// Reap ends leases that are past their deadline, or whose holder is proven dead by
+// the lock that the kernel let go of, and returns their messages; at o.MaxLapses it
+// moves them to failed. A named claim is ended whatever its deadline, the operator's
+// act. On nil that is durable; nothing to end makes no commit. A holder that cannot
+// be asked (EMFILE, EIO) is an error only when nothing else was ended. Refusals of a
+// named claim: queue.ErrStale, queue.ErrGone.
+func (s *Store) Reap(ctx context.Context, o queue.ReapOptions) ([]queue.Returned, error) {
+	o, err := o.Checked()
+	if err != nil {
+		return nil, err
+	}
+	o.Queues = slices.Clone(o.Queues)
+	if o.Receipt != nil {
+		r := *o.Receipt
+		o.Receipt = &r
+	}
+	var out []queue.Returned
+	err = s.submit(ctx, &call{
+		writes: true, settles: true,
+		decide: func(v *view) (err error) {
+			v.reaps = true
+			out, err = v.draft.reap(o, v.dead)
+			return err
+		},
+		uncertain: func(u *queue.UncertainError) { u.Returned = out },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Reprocess returns a failed message to its queue, at its old place and ahead of any
+// pending generation of its ID; its attempts are excused. On nil that is durable.
+// Refusals: queue.ErrNotFailed; queue.ErrInFlight and queue.ErrFull, and the evidence
+// stays.
+func (s *Store) Reprocess(ctx context.Context, failedName string, o queue.ReprocessOptions) error {
+	if err := checkFailed(o.Namespace, failedName); err != nil {
+		return err
+	}
+	return s.submit(ctx, &call{writes: true, grows: true, decide: func(v *view) error {
+		return v.draft.reprocess(o.Namespace, failedName)
+	}})
+}
+
+// Pause makes claims of a queue find nothing until Resume; everything else goes on.
+// It is kept in the store: every process meets it. On nil that is durable.
+func (s *Store) Pause(ctx context.Context, name string) error { return s.pause(ctx, name, true) }
+
+// Resume ends a Pause.
+func (s *Store) Resume(ctx context.Context, name string) error { return s.pause(ctx, name, false) }
+
+func (s *Store) pause(ctx context.Context, name string, paused bool) error {
+	if err := queue.CheckQueue(name); err != nil {
+		return err
+	}
+	return s.submit(ctx, &call{writes: true, grows: true, decide: func(v *view) error {
+		v.draft.pause(name, paused)
+		return nil
+	}})
+}
+
+// SetFailedNamespace says where messages of a queue that fail from now on are kept.
+// Queues with one namespace share its failed names. On nil that is durable.
+func (s *Store) SetFailedNamespace(ctx context.Context, name, namespace string) error {
+	if err := queue.CheckQueue(name); err != nil {
+		return err
+	}
+	if err := queue.CheckNamespace(namespace); err != nil {
+		return err
+	}
+	return s.submit(ctx, &call{writes: true, grows: true, decide: func(v *view) error {
+		v.draft.setNamespace(name, namespace)
+		return nil
+	}})
+}
+
+// Cursor reads a queue's cursor, which an Update sets; empty: none was set.
+func (s *Store) Cursor(ctx context.Context, name string) (string, error) {
+	if err := queue.CheckQueue(name); err != nil {
+		return "", err
+	}
+	var out string
+	err := s.look(ctx, func(v *view) error {
+		if q := v.draft.st.queue(name); q != nil {
+			out = q.cursor
+		}
+		return nil
+	})
+	return out, err
 }
 
 // Settings gives the settings kept in the store.

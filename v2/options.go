@@ -58,6 +58,10 @@ type Options struct {
 	fs    fsguard.FS // nil: the operating system
 	clock clock      // nil: the system's
 	rand  randReader // nil: the system's
+
+	pollOff bool // whoever waits is woken by events, commits and due times alone
+
+	holders *holderSet // nil: this process's; tests play several processes in one
 }
 
 // OnDeadOwner is what a process does when it finds that the last owner of the

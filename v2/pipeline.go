@@ -38,6 +38,8 @@ type call struct {
 type view struct {
 	draft    *draft
 	load     loader
+	dead     deaths
+	reaps    bool // a call of the batch reaped: holders that nobody needs may go
 	settled  bool
 	owner    *queue.Owner
 	pins     *pins

@@ -81,7 +81,7 @@ func wholeLife(ctx context.Context, dir string) error {
 	var held []queue.Delivery
 	take := func(n int) func() error {
 		return func() error {
-			c, err := s.Claim(ctx, "mail", queue.ClaimOptions{Max: n, Lease: queue.NoDeadline})
+			c, err := s.Claim(ctx, "mail", queue.ClaimOptions{Max: n, Lease: queue.NoDeadline, WithoutHolder: true})
 			held = c.Deliveries
 			if err == nil && len(held) != n {
 				err = fmt.Errorf("%d deliveries, want %d", len(held), n)

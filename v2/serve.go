@@ -94,6 +94,9 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 			return
 		}
 	}
+	holders := newProver(s, t.pins)
+	defer holders.close()
+	v.dead = holders.dead
 	for tight := !stands; ; {
 		commit, err := newToken(s.rand)
 		if err != nil {
@@ -112,11 +115,17 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 		room := s.decideAll(t, v, batch)
 		reader.close()
 		if !v.draft.dirty {
+			if v.reaps && s.swept == "" { // what others left before this handle was opened
+				holders.sweep(st.holds)
+			}
 			return
 		}
 		err = s.commit(t, v.draft, room)
 		switch {
 		case err == nil:
+			if v.reaps {
+				holders.sweep(v.draft.st.holds)
+			}
 			return
 		case noRoom(err) && room == enqueuing:
 			batch = refuse(batch, err, func(c *call) bool { return c.enqueues })

@@ -27,7 +27,7 @@ func (d *draft) held(r queue.Receipt) (*slot, error) {
 		switch {
 		case c.attempts != r.Attempt:
 			return nil, lost(r, c.attempts, "claimed again", queue.ErrStale)
-		case c.returned != leased && c.returned != reaped:
+		case !c.standing():
 			return nil, lost(r, c.attempts, c.returned.String(), queue.ErrStale)
 		}
 		return s, nil
@@ -44,9 +44,6 @@ func lost(r queue.Receipt, current uint64, reason string, err error) error {
 // finish takes the claimed generation of s out of its queue.
 func (d *draft) finish(queueName string, s *slot) *queueState {
 	q := d.queue(queueName)
-	if s.claimed.returned != leased {
-		q.leave(s.claimed.seq)
-	}
 	q.put(s.id, s.pending, nil)
 	return q
 }
@@ -58,26 +55,6 @@ func (d *draft) ack(r queue.Receipt) error {
 		return err
 	}
 	d.finish(r.Queue, s).counters.Completed++
-	return nil
-}
-
-// release returns a message at once and excuses the attempt.
-func (d *draft) release(r queue.Receipt) error {
-	s, err := d.held(r)
-	if err != nil {
-		return err
-	}
-	q := d.queue(r.Queue)
-	c := &claim{ref: s.claimed.ref, returned: released}
-	if s.claimed.returned == reaped { // the reaping counted it as a lapse; it was not one
-		c.lapses--
-	} else {
-		q.enter(c.seq, s.id)
-	}
-	c.excused++
-	c.notBefore = 0
-	q.counters.Released++
-	q.put(s.id, s.pending, c)
 	return nil
 }
 

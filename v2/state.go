@@ -44,7 +44,7 @@ type queueState struct {
 	failedNS string // failed namespace; empty: the default one
 
 	slots []*slot // by ID
-	line  []place // every reference that is not leased, by sequence: derived, not stored
+	line  line    // derived, not stored
 }
 
 // A slot holds the live generations of one ID. At least one side is set. It is
@@ -54,12 +54,6 @@ type slot struct {
 	pending *ref
 	claimed *claim
 	enc     []byte // its text in state.json; nil: not encoded yet
-}
-
-// A place is a reference's place in the line of delivery.
-type place struct {
-	seq uint64
-	id  string
 }
 
 // A ref is a reference to one generation of a message.
@@ -84,7 +78,7 @@ type ref struct {
 type claim struct {
 	ref
 	returned returned // how it came back; leased: it is out
-	lease    lease    // while leased
+	lease    lease    // while leased; after a reaping what it was, for an Extend
 }
 
 // returned is how a claim came back.
@@ -133,14 +127,19 @@ func (r *ref) ready(nowMillis int64) bool { return r.notBefore <= nowMillis }
 // failures is the count that the cap looks at.
 func (r *ref) failures() uint64 { return r.attempts - r.excused - r.lapses }
 
+// standing reports whether the last receipt is good: the claim is out, or was reaped
+// and not claimed since.
+func (c *claim) standing() bool { return c.returned == leased || c.returned == reaped }
+
 // over reports whether the lease has ended at now. Within one boot the boot clock
-// decides, suspend included; a lease of an earlier boot is over; where either side
-// lacks the boot clock the wall clock decides. The boundary belongs to the end:
-// at the deadline itself the lease is over.
+// decides, suspend included; a lease of an earlier boot is over, one without deadline
+// that names a holder too; where either side lacks the boot clock the wall clock
+// decides. The boundary belongs to the end: at the deadline itself the lease is over.
 func (l *lease) over(now instant) bool {
 	switch {
 	case l.deadline == 0:
-		return false
+		// Nobody who held a claim in another boot is alive.
+		return !l.holder.zero() && l.bootID != "" && now.BootID != "" && l.bootID != now.BootID
 	case l.bootID == "" || now.BootID == "":
 		return now.millis() >= l.deadline
 	case l.bootID != now.BootID:
@@ -167,38 +166,6 @@ func (q *queueState) find(id string) (*slot, int) {
 		return nil, i
 	}
 	return q.slots[i], i
-}
-
-// placeOf gives the index of seq in the line.
-func (q *queueState) placeOf(seq uint64) (int, bool) {
-	return slices.BinarySearchFunc(q.line, seq, func(p place, seq uint64) int {
-		switch {
-		case p.seq < seq:
-			return -1
-		case p.seq > seq:
-			return 1
-		}
-		return 0
-	})
-}
-
-// buildLine derives the line from the slots: for a state read from disk.
-func (q *queueState) buildLine() {
-	q.line = make([]place, 0, len(q.slots))
-	for _, s := range q.slots {
-		if s.pending != nil {
-			q.line = append(q.line, place{s.pending.seq, s.id})
-		}
-		if s.claimed != nil && s.claimed.returned != leased {
-			q.line = append(q.line, place{s.claimed.seq, s.id})
-		}
-	}
-	slices.SortFunc(q.line, func(a, b place) int {
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
 }
 
 // queue gives the named queue, or nil.

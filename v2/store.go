@@ -26,6 +26,7 @@ type Store struct {
 	clock    clock
 	rand     randReader
 	id       token
+	wake     *waker
 
 	mu            sync.Mutex
 	idle          *sync.Cond // running became false, or the wait for the lock began
@@ -43,6 +44,7 @@ type Store struct {
 	text       []byte           // buffer of the encoded state
 	open       *uncertainCommit // ours, not resolved yet
 	blankLater string           // owner token of a record of ours that could not be blanked
+	swept      string           // name of the file at which the last sweep of holders/ stopped
 
 	commits, parses atomic.Int64 // for tests: what was done, counted
 }
@@ -83,6 +85,7 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 	}
 	s.fs, s.clock, s.rand = s.opts.fs, s.opts.clock, s.opts.rand
 	s.idle = sync.NewCond(&s.mu)
+	s.wake = newWaker(s)
 	return s, nil
 }
 
@@ -132,6 +135,9 @@ func (o *Options) fill() error {
 	}
 	if o.rand == nil {
 		o.rand = rand.Reader
+	}
+	if o.holders == nil {
+		o.holders = &processHolders
 	}
 	return Settings{OnDeadOwner: o.OnDeadOwner}.check()
 }
@@ -239,9 +245,10 @@ func incomplete(err error) bool {
 func (s *Store) ID() string { return s.id.String() }
 
 // Close ends the use of the store. Commits under way are finished and answered;
-// calls that have not entered one answer queue.ErrClosed. Claims stay as they are.
-// Closing twice is no error.
+// calls that have not entered one answer queue.ErrClosed. Claims stay as they are, and
+// this process goes on counting as their live holder. Closing twice is no error.
 func (s *Store) Close() error {
+	s.wake.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

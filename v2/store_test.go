@@ -16,6 +16,7 @@ import (
 func newTestStore(t *testing.T, o *Options) (*Store, string) {
 	t.Helper()
 	dir := t.TempDir() + "/store"
+	set := ownHolders(&o)
 	s, err := Create(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -24,9 +25,34 @@ func newTestStore(t *testing.T, o *Options) (*Store, string) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		set.die()
 		mustVerify(t, dir)
 	})
 	return s, dir
+}
+
+// ownHolders gives the options a set of holders that can die before this process does.
+func ownHolders(o **Options) *holderSet {
+	var own Options
+	if *o != nil {
+		own = **o
+	}
+	if own.holders == nil {
+		own.holders = &holderSet{}
+	}
+	*o = &own
+	return own.holders
+}
+
+// die closes every holder, as the end of the process does.
+func (h *holderSet) die() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, x := range h.made {
+		_ = x.file.Close()
+		_ = x.space.Close()
+		delete(h.made, key)
+	}
 }
 
 // mustVerify fails the test if the store at dir has a fault or was left unsettled.

@@ -224,8 +224,9 @@ func TestEnqueueAllOrNothing(t *testing.T) {
 				}
 				r.commit()
 				q := r.base.queue("mail")
-				if p := q.line[len(q.line)-1]; p.id != "after" || int(p.seq) != len(q.line)-1 {
-					t.Errorf("the line is %v", q.line)
+				free := q.line.free
+				if p := free[len(free)-1]; p.id != "after" || int(p.seq) != len(free)-1 {
+					t.Errorf("the line is %v", free)
 				}
 			})
 		}

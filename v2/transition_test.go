@@ -6,11 +6,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +27,13 @@ type coreCalls struct {
 	enqueue        func(d *draft, name string, a arrival, maxState int64) (queue.Enqueued, error)
 	enqueueAll     func(d *draft, name string, as []arrival, maxState int64) ([]queue.Enqueued, error)
 	claim          func(d *draft, name string, t taking, load loader) (queue.Claimed, error)
-	load           func(d *draft, name, id string, t taking, load loader) (queue.Delivery, error)
+	load           func(d *draft, name, id string, t taking, load loader, dead deaths) (queue.Delivery, error)
 	ack            func(d *draft, r queue.Receipt) error
-	release        func(d *draft, r queue.Receipt) error
+	release        func(d *draft, r queue.Receipt, delay time.Duration) error
+	retry          func(d *draft, r queue.Receipt, o queue.RetryOptions) (queue.Returned, error)
+	extend         func(d *draft, r queue.Receipt, length time.Duration) (time.Time, error)
+	reap           func(d *draft, o queue.ReapOptions, dead deaths) ([]queue.Returned, error)
+	reprocess      func(d *draft, space, name string) error
 	fail           func(d *draft, r queue.Receipt, cause, as string) (string, error)
 	replacePayload func(d *draft, r queue.Receipt, payload []byte) error
 	purge          func(d *draft, space, name string) error
@@ -41,6 +44,7 @@ type coreCalls struct {
 func soundCalls() coreCalls {
 	return coreCalls{
 		(*draft).enqueue, (*draft).enqueueAll, (*draft).claim, (*draft).load, (*draft).ack, (*draft).release,
+		(*draft).retry, (*draft).extend, (*draft).reap, (*draft).reprocess,
 		(*draft).fail, (*draft).replacePayload, (*draft).purge, (*draft).clear, (*draft).pack,
 	}
 }
@@ -94,6 +98,16 @@ func (r *rig) token() token {
 	return t
 }
 
+// pictureOfLine is the derived line of a queue at a time.
+func pictureOfLine(q *queueState, millis int64) string {
+	l := q.at(millis).line
+	text := fmt.Sprint("free ", l.free, " heads ", l.heads, " keys ", l.keys, " later ", l.later, " lanes")
+	for _, n := range l.lanes {
+		text += fmt.Sprintf(" %q leased %d waiting %v offer %d", n.key, n.leased, n.waiting, n.offer)
+	}
+	return text
+}
+
 // pictureOf is a state's text, made anew from every field, and its lines.
 func pictureOf(st *state) string {
 	bare := *st
@@ -106,11 +120,7 @@ func pictureOf(st *state) string {
 			c.slots = append(c.slots, &slot{id: s.id, pending: s.pending, claimed: s.claimed})
 		}
 		bare.queues = append(bare.queues, &c)
-		for _, p := range q.line {
-			lines = strconv.AppendUint(append(lines, ' '), p.seq, 10)
-			lines = append(append(lines, ' '), p.id...)
-		}
-		lines = append(lines, '\n')
+		lines = append(append(lines, pictureOfLine(q, q.line.asOf)...), '\n')
 	}
 	for _, f := range st.failed {
 		c := failedSpace{name: f.name}
@@ -181,8 +191,10 @@ func (r *rig) checkSound(what string) {
 	for _, q := range r.st().queues {
 		c := *q
 		c.buildLine()
-		if !slices.Equal(c.line, q.line) {
-			r.Fatalf("after %s: the line of %s is %v, want %v", what, q.name, q.line, c.line)
+		for _, millis := range []int64{r.now.millis(), q.line.asOf, q.line.asOf + 1<<40} {
+			if got, want := pictureOfLine(q, millis), pictureOfLine(&c, millis); got != want {
+				r.Fatalf("after %s: the line of %s at %d is\n%s\nwant\n%s", what, q.name, millis, got, want)
+			}
 		}
 		g, n := status.Queues[q.name], q.counters
 		if g.Pending != g.Ready+g.Scheduled+g.Blocked {
@@ -317,7 +329,7 @@ func (r *rig) claim(name string, t taking) (out queue.Claimed, err error) {
 func (r *rig) load(name, id string, t taking) (out queue.Delivery, err error) {
 	r.Helper()
 	err = r.apply("load", func(d *draft) (err error) {
-		out, err = r.calls.load(d, name, id, t, r.read)
+		out, err = r.calls.load(d, name, id, t, r.read, nil)
 		return err
 	})
 	return out, err
@@ -330,7 +342,7 @@ func (r *rig) ack(x queue.Receipt) error {
 
 func (r *rig) release(x queue.Receipt) error {
 	r.Helper()
-	return r.apply("release", func(d *draft) error { return r.calls.release(d, x) })
+	return r.apply("release", func(d *draft) error { return r.calls.release(d, x, 0) })
 }
 
 func (r *rig) fail(x queue.Receipt, cause, as string) (name string, err error) {
@@ -361,26 +373,21 @@ func (r *rig) clear(name string, leasedToo bool) (n uint64) {
 	return n
 }
 
-// reap ends a lease as Reap will: the state can hold what it leaves already.
+// reap ends one lease.
 func (r *rig) reap(name, id string) {
 	r.Helper()
 	_ = r.apply("reap", func(d *draft) error {
-		q := d.queue(name)
-		s, _ := q.find(id)
-		c := &claim{ref: s.claimed.ref, returned: reaped}
-		c.lapses++
-		q.counters.Reaped++
-		q.enter(c.seq, id)
-		q.put(id, s.pending, c)
+		s, _ := d.st.queue(name).find(id)
+		d.lapse(name, s, queue.ByOperator, 1000)
 		return nil
 	})
 }
 
-// pause does what Pause and Resume will.
+// pause pauses a queue or resumes it.
 func (r *rig) pause(name string, paused bool) {
 	r.Helper()
 	_ = r.apply("pause", func(d *draft) error {
-		d.queue(name).paused = paused
+		d.pause(name, paused)
 		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -155,12 +156,11 @@ func claimAndDie(args []string) error {
 	return nil
 }
 
-// T09, the store's part: the four messages that a killed process had claimed are
-// there and come back, those with a deadline when it has passed.
+// T09, the store's part: the four messages that a killed process had claimed come back
+// at once and while another process runs, by proof of its death and not by a deadline,
+// two of them having none.
 func TestTrial09KilledWithClaims(t *testing.T) {
-	at := systemClock{}.Now()
-	clock := &setClock{at: at}
-	s, dir := newTestStore(t, &Options{clock: clock})
+	s, dir := newTestStore(t, &Options{clock: fixedClock{systemClock{}.Now()}})
 	ctx := t.Context()
 	if _, err := s.EnqueueBatch(ctx, "mail", smalls(100)); err != nil {
 		t.Fatal(err)
@@ -173,23 +173,25 @@ func TestTrial09KilledWithClaims(t *testing.T) {
 	if q := st.Queues["mail"]; err != nil || !st.Settled || q.Processing != 4 || q.Pending != 96 || q.Overdue != 0 {
 		t.Fatalf("status: %+v %v", st, err)
 	}
+	back, err := s.Reap(ctx, queue.ReapOptions{})
+	if err != nil || len(back) != 4 {
+		t.Fatalf("reap: %+v %v", back, err)
+	}
 	for i, line := range lines {
 		old, err := queue.ParseReceipt(line)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 2 {
-			if _, err := s.Load(ctx, "mail", old.ID, queue.LoadOptions{}); !errors.Is(err, queue.ErrLeased) {
-				t.Errorf("before the deadline: %v", err)
-			}
-			clock.set(at.Wall.Add(2*time.Minute), at.BootID, at.Boot+2*time.Minute)
-			if st, err := s.Status(ctx, queue.StatusOptions{}); err != nil || st.Queues["mail"].Overdue != 2 {
-				t.Errorf("after the deadline: %+v %v", st, err)
-			}
+		if b := back[i]; b.Cause != queue.ByProof || b.ID != old.ID || b.Attempt != old.Attempt || b.Lapses != 1 || b.FailedName != "" {
+			t.Errorf("reaped: %+v, want attempt %d of %s by proof", b, old.Attempt, old.ID)
 		}
-		d, err := s.Load(ctx, "mail", old.ID, queue.LoadOptions{})
-		if err != nil || d.Receipt.Generation != old.Generation || d.Receipt.Attempt != old.Attempt+1 || d.Lapses != 1 {
-			t.Fatalf("load: %+v %v", d, err)
+	}
+	again := mustClaim(t, s, "mail", queue.ClaimOptions{Max: 4})
+	for i, line := range lines {
+		old, _ := queue.ParseReceipt(line)
+		d := again[i]
+		if d.Receipt.ID != old.ID || d.Receipt.Generation != old.Generation || d.Receipt.Attempt != old.Attempt+1 || d.Lapses != 1 || d.Failures != 0 {
+			t.Errorf("delivered again: %+v", d)
 		}
 		if err := s.Ack(ctx, old); !errors.Is(err, queue.ErrStale) {
 			t.Errorf("the dead one's receipt: %v", err)
@@ -197,6 +199,9 @@ func TestTrial09KilledWithClaims(t *testing.T) {
 		if err := s.Ack(ctx, d.Receipt); err != nil {
 			t.Error(err)
 		}
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, namespaceDir, holdersDir)); err != nil || len(left) != 1 {
+		t.Errorf("holders/ has %v (%v), want our own only", left, err)
 	}
 }
 

@@ -123,6 +123,9 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 	if err := verifyNamespace(v, &report); err != nil {
 		return report, err
 	}
+	if err := verifyHolders(v.pins, &report); err != nil {
+		return report, err
+	}
 	report.OK = len(report.Faults) == 0
 	return report, nil
 }

@@ -132,7 +132,7 @@ func TestVerify(t *testing.T) {
 		}, want: []Fault{fault("file", ".state-x.tmp", "", "not the store's"), fault("file", "notes.txt", "", "not the store's"), fault("file", "old", "", "not the store's")}},
 		{name: "other types of file", spoil: func(t *testing.T, at func(...string) string) {
 			instead(reserveFile, fifoInstead)(t, at)
-			mustDo(t, os.Remove(at(holdersDir)), os.WriteFile(at(holdersDir), nil, 0o600))
+			mustDo(t, os.RemoveAll(at(holdersDir)), os.WriteFile(at(holdersDir), nil, 0o600))
 		}, want: []Fault{fault("file", holdersDir, "", "not a directory"), fault("file", reserveFile, "", "not a plain file")}},
 		{name: "a lock too short", spoil: func(t *testing.T, at func(...string) string) { mustDo(t, os.Truncate(at(lockFile), 100)) },
 			want:  []Fault{fault("lock", lockFile, "", "512 bytes")},
@@ -157,7 +157,11 @@ func TestVerify(t *testing.T) {
 			}
 		}, check: func(r Report) bool { return r.Temps == 3 }},
 		{name: "no reserve", spoil: func(t *testing.T, at func(...string) string) { mustDo(t, os.Remove(at(reserveFile))) }},
-		{name: "no holders", spoil: func(t *testing.T, at func(...string) string) { mustDo(t, os.Remove(at(holdersDir))) }},
+		{name: "no holders", spoil: func(t *testing.T, at func(...string) string) { mustDo(t, os.RemoveAll(at(holdersDir))) },
+			want: []Fault{fault("file", holdersDir, "", "missing")}},
+		{name: "strays in holders/", spoil: func(t *testing.T, at func(...string) string) {
+			mustDo(t, os.WriteFile(at(holdersDir, "notes.txt"), nil, 0o600), os.Mkdir(at(holdersDir, namedToken("x").String()), 0o700))
+		}, want: []Fault{fault("file", holdersDir+"/"+namedToken("x").String(), "", "not a plain file"), fault("file", holdersDir+"/notes.txt", "", "not the store's")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, at := copyOf(t, store)

@@ -1,0 +1,135 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/holdfast/queue"
+)
+
+// WaitDue returns nil when, in one snapshot, a claim of one of the queues (none named:
+// of any queue) would have taken a message. Another claimer may still be first. It
+// parks until a commit, of this process or another, or the passing of time makes one
+// due; a paused queue has none. It changes nothing and may be called on a store that
+// was opened for looking.
+//
+// Between changes it does nothing but look whether state.json is still the same file,
+// every 30 s; every second where the filesystem or the system tells of no changes.
+// Setting the clock forward is noticed then too.
+//
+// Errors are those of any look, the context's, queue.ErrClosed, and ErrStaleLock when
+// it looks while another owner's work is open, for then nobody can claim.
+func (s *Store) WaitDue(ctx context.Context, queues ...string) error {
+	for _, name := range queues {
+		if err := queue.CheckQueue(name); err != nil {
+			return err
+		}
+	}
+	return s.await(ctx, func(v *view) (yes bool, next int64) {
+		return v.draft.st.due(queues, v.draft.now)
+	})
+}
+
+// Wait returns the final Status when one committed snapshot shows the queues complete
+// (none named: every queue; an unknown one is empty): nothing pending and nothing
+// processing. With IgnoreScheduled messages that are not due yet are left aside, and
+// what is blocked behind them. With Message, which needs exactly one queue, it returns
+// when no generation of that ID is live, or, with IgnoreScheduled, when it is not due
+// yet.
+//
+// That says nothing about success, nor that no more will come. It parks as WaitDue
+// does, has the same errors, and never decides on a look without the lock, whatever
+// Options.LookAfter says.
+func (s *Store) Wait(ctx context.Context, o queue.WaitOptions) (queue.Status, error) {
+	for _, name := range o.Queues {
+		if err := queue.CheckQueue(name); err != nil {
+			return queue.Status{}, err
+		}
+	}
+	if o.Message != "" {
+		if len(o.Queues) != 1 {
+			return queue.Status{}, fmt.Errorf("waiting for message %q in %d queues: name one queue: %w", o.Message, len(o.Queues), queue.ErrInvalid)
+		}
+		if err := queue.CheckID(o.Message); err != nil {
+			return queue.Status{}, err
+		}
+	}
+	var out queue.Status
+	err := s.await(ctx, func(v *view) (yes bool, next int64) {
+		if !v.draft.st.complete(o, v.draft.now) {
+			return false, 0 // the passing of time completes nothing
+		}
+		out = v.draft.st.status(o.Queues, v.draft.now)
+		out.Revision, out.Settled = v.revision(), true
+		return true, 0
+	})
+	if err != nil {
+		return queue.Status{}, err
+	}
+	return out, nil
+}
+
+// complete reports whether what a Wait asks for is done.
+func (st *state) complete(o queue.WaitOptions, now instant) bool {
+	if o.Message != "" {
+		q := st.queue(o.Queues[0])
+		if q == nil {
+			return true
+		}
+		s, _ := q.find(o.Message)
+		if s == nil {
+			return true
+		}
+		// The older generation decides: a newer one is blocked behind it.
+		older, _ := s.front()
+		return o.IgnoreScheduled && older != nil && !older.ready(now.millis())
+	}
+	for _, g := range st.status(o.Queues, now).Queues {
+		done := g.Complete()
+		if o.IgnoreScheduled {
+			done = g.Processing == 0 && g.Ready == 0
+		}
+		if !done {
+			return false
+		}
+	}
+	return true
+}
+
+// await looks, and looks again whenever something may have changed, until a look says
+// yes. next is when time alone may change the answer, Unix milliseconds; 0: never.
+func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next int64)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p, err := s.wake.join()
+	if err != nil {
+		return err
+	}
+	defer s.wake.leave(p)
+	for {
+		var yes bool
+		var saw sight
+		err := s.submit(ctx, &call{decide: func(v *view) error {
+			s.wake.looks.Add(1)
+			if !v.settled {
+				return &StaleLockError{Owner: *v.owner}
+			}
+			yes, saw.next = look(v)
+			saw.file = s.cached.info
+			saw.young = young(saw.file)
+			if !v.draft.dirty { // else calls of this commit may come after this one
+				saw.commit = v.draft.base.commit
+			}
+			return nil
+		}})
+		if err != nil || yes {
+			return err
+		}
+		if err := s.wake.park(ctx, p, saw); err != nil {
+			return err
+		}
+	}
+}
