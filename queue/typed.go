@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -150,7 +152,16 @@ type DecodeError struct {
 }
 
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("%s/%s: the payload does not decode as %s: %v", e.Receipt.Queue, e.Receipt.ID, e.Type, e.Err)
+	why := fmt.Sprint(e.Err)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(e.Err, &mismatch) { // its own text may hold a number of the payload
+		what, _, _ := strings.Cut(mismatch.Value, " ")
+		why = fmt.Sprintf("%s at byte %d, want %s", what, mismatch.Offset, mismatch.Type)
+		if mismatch.Field != "" {
+			why = fmt.Sprintf("%s for field %s", why, mismatch.Field)
+		}
+	}
+	return fmt.Sprintf("%s/%s: the payload does not decode as %s: %s", e.Receipt.Queue, e.Receipt.ID, e.Type, why)
 }
 
 func (e *DecodeError) Unwrap() error { return e.Err }

@@ -83,18 +83,20 @@ func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed
 	if q.behind(d.millis) {
 		q.advance(d.millis)
 	}
+	var served *ref
 	for _, c := range chosen {
-		if t.fair {
-			q.turn = c.ref.key
-			if d.crowded(written(q.turn)) {
-				q.turn = ""
-			}
-		}
 		if c.damage != "" {
 			out.Damaged = append(out.Damaged, d.setAside(q, c.slot, c.ref, c.damage))
-		} else {
-			out.Deliveries = append(out.Deliveries, d.take(q, c.slot, c.ref, t, c.payload))
+			continue
 		}
+		out.Deliveries = append(out.Deliveries, d.take(q, c.slot, c.ref, t, c.payload))
+		served = c.ref
+	}
+	if t.fair && served != nil {
+		if q.turn = served.key; d.crowded(written(q.turn)) {
+			q.turn = ""
+		}
+		d.bytes += int64(written(q.turn))
 	}
 	return nil
 }

@@ -17,12 +17,14 @@
 //
 // [Store.Enqueue] accepts a message into a queue: it is pending. [Store.Claim] leases
 // the oldest due ones, [Store.Load] a named one; the worker gets a [queue.Receipt].
-// With it the message is settled: [Store.Ack] removes it, [Store.Release] returns it,
-// [Store.Fail] sets it aside among the failed messages, where it stays until
-// [Store.Purge]. A receipt is good for exactly one claim: after the next one it is
-// refused with [queue.ErrStale], and with [queue.ErrGone] once the message has left.
-// A claim whose worker died stays until its deadline and can then be taken over by
-// Load. Delivery is at least once.
+// With it the message is settled: [Store.Ack] removes it, [Store.Retry] and
+// [Store.Release] return it, [Store.Fail] sets it aside among the failed messages,
+// where it stays until [Store.Reprocess] or [Store.Purge]. A receipt is good for
+// exactly one claim: after the next one it is refused with [queue.ErrStale], and with
+// [queue.ErrGone] once the message has left. A claim that nobody settles ends by
+// [Store.Reap]: at its deadline, which [Store.Extend] moves, or at once when its
+// process is proven dead. Delivery is at least once. Package worker does all this for
+// a handler; docs/states.md has the states and what a receipt is good for in each.
 //
 // # The directory
 //
@@ -30,7 +32,7 @@
 //	    format.json             written once; the lock's turnstile
 //	    state.json              everything but the payloads; replaced by every commit
 //	    objects/TOKEN/payload.json   payloads, immutable
-//	    holders/                for a later version
+//	    holders/TOKEN           one per process that claims, locked while it lives
 //	    reserve                 room that lets settling work on a full disk
 //	    .state-transfer.lock    held with flock by whoever reads or changes the state
 //

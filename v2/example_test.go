@@ -8,36 +8,37 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"time"
 
 	"example.com/holdfast/queue"
 	holdfast "example.com/holdfast/v2"
+	"example.com/holdfast/worker"
 )
 
-// workOff opens the store in dir, or makes it; accepts an update and works it off.
-func workOff(ctx context.Context, dir string, update []byte) error {
+// A Mail is what the queue holds.
+type Mail struct {
+	To   string `json:"to"`
+	Text string `json:"text"`
+}
+
+// run opens the store in dir, or makes it; accepts a mail, and sends what is there
+// until ctx ends.
+func run(ctx context.Context, dir string, send func(context.Context, Mail) error) error {
 	store, err := holdfast.OpenOrCreate(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	mail := queue.New[Mail](store, "mail")
 
-	m := queue.Message{ID: "update-42", Payload: update, IfExists: queue.Keep}
-	if _, err := store.Enqueue(ctx, "bot/inbox", m); err != nil {
+	m := Mail{To: "ann", Text: "hello"}
+	if _, err := mail.Enqueue(ctx, m, queue.EnqueueOptions{ID: "welcome-ann", IfExists: queue.Keep}); err != nil {
 		return err
 	}
-	// From here on the update survives SIGKILL and the loss of power.
-	claimed, err := store.Claim(ctx, "bot/inbox", queue.ClaimOptions{Lease: time.Minute})
-	if err != nil {
-		return err
-	}
-	for _, d := range claimed.Deliveries {
-		fmt.Printf("attempt %d: %s\n", d.Receipt.Attempt, d.Payload)
-		if err := store.Ack(ctx, d.Receipt); err != nil {
-			return err // errors.Is(err, queue.ErrLost): in other hands by now
-		}
-	}
-	return nil
+	// From here on the mail survives SIGKILL and the loss of power.
+
+	return worker.Run(ctx, mail, func(ctx context.Context, m *queue.Received[Mail]) error {
+		return send(ctx, m.Value) // nil: done for good; an error: again, after a back-off
+	}, worker.Options{Concurrency: 4})
 }
 
 func Example() {
@@ -47,10 +48,15 @@ func Example() {
 	}
 	defer os.RemoveAll(parent)
 
-	update := []byte(`{"chat_id": 9007199254740993, "text": "hello 👋"}`)
-	if err := workOff(context.Background(), filepath.Join(parent, "store"), update); err != nil {
+	ctx, stop := context.WithCancel(context.Background())
+	err = run(ctx, filepath.Join(parent, "store"), func(_ context.Context, m Mail) error {
+		fmt.Printf("%s: %s\n", m.To, m.Text)
+		stop()
+		return nil
+	})
+	if err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// attempt 1: {"chat_id": 9007199254740993, "text": "hello 👋"}
+	// ann: hello
 }

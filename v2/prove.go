@@ -75,11 +75,10 @@ func (v *prover) ask(h token) (dead bool, err error) {
 		_ = file.Close() // it is nobody's lock
 		return false, lockError(err)
 	}
-	if len(v.locks) == maxProof {
-		_ = file.Close() // the proof stays good: nobody opens this file to live in it
-		return true, nil
-	}
 	v.locks[h] = file
+	if len(v.locks) > maxProof {
+		v.let(h) // the proof stays good: nobody opens this file to live in it
+	}
 	return true, nil
 }
 
@@ -132,7 +131,7 @@ func (v *prover) sweep(live func(token) bool) {
 	for i := range names {
 		name := names[(begin+i)%len(names)]
 		h, ok := parseToken(name)
-		if !ok || live(h) || v.own(h) {
+		if !ok || v.own(h) || live(h) {
 			continue // an unknown name is left alone
 		}
 		if asked == maxSweep {
@@ -144,6 +143,9 @@ func (v *prover) sweep(live func(token) bool) {
 			v.remove(h)
 		}
 	}
+	if len(names) > 0 {
+		v.s.swept = names[len(names)-1] // once around: the next begins at the beginning
+	}
 }
 
 // remove removes the file of a dead holder.
@@ -152,10 +154,12 @@ func (v *prover) remove(h token) {
 	v.let(h)
 }
 
-// let gives up the lock of a dead holder.
+// let gives up the lock of a dead holder. Unlocking says so at once: a child that this
+// process is just starting has the descriptor too, until its exec.
 func (v *prover) let(h token) {
 	if file := v.locks[h]; file != nil {
-		_ = file.Close() // and with it the lock; nothing was written
+		_ = file.Unlock()
+		_ = file.Close() // nothing was written
 		delete(v.locks, h)
 	}
 }

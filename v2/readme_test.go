@@ -32,7 +32,7 @@ func TestReadmeShowsTheExample(t *testing.T) {
 		}
 	}
 	code := blocks[1][1]
-	if !strings.HasPrefix(code, "// workOff ") || !strings.Contains(string(example), "\n"+code) {
+	if !strings.HasPrefix(code, "// A Mail ") || !strings.Contains(string(example), "\n"+code) {
 		t.Errorf("README.md shows code that is not in example_test.go:\n%s", code)
 	}
 	if rest := strings.SplitN(string(example), code, 2); len(rest) == 2 && !strings.HasPrefix(rest[1], "\nfunc Example()") {

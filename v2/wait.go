@@ -120,9 +120,7 @@ func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next in
 			yes, saw.next = look(v)
 			saw.file = s.cached.info
 			saw.young = young(saw.file)
-			if !v.draft.dirty { // else calls of this commit may come after this one
-				saw.commit = v.draft.base.commit
-			}
+			saw.commit = v.draft.base.commit // and perhaps a part of the next
 			return nil
 		}})
 		if err != nil || yes {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +18,9 @@ func (a *app) ackCmd() *cobra.Command {
 		Long:  "Settle messages for good: the work is done. Many receipts share commits." + shortReceiptHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.settleEach(cmd, args, "acked", func(ctx context.Context, s store, r queue.Receipt) (string, error) {
+			return a.eachReceipt(cmd, args, "settled", func(ctx context.Context, s store, r queue.Receipt) (func(), error) {
 				_, err := certain(ctx, s, s.Ack(ctx, r))
-				return "", err
+				return func() { a.printSettled(r, "acked", "", time.Time{}) }, err
 			})
 		},
 	}

@@ -95,8 +95,8 @@ needs the operator; 4 I/O; 5 refused. A call with several operands does all it
 can and exits with the worst, in this order: 3, 4, 2, 5, 1, 0.
 
 Commands that look take any part of an ID or failed name that begins or ends only
-one, and say which it is. Load and failed purge take the whole name, or at least 8
-characters of a generated ID. A receipt may be shortened to its end: at least 8
+one, and say which it is. Load, reprocess and failed purge take the whole name, or at
+least 8 characters of a generated ID. A receipt may be shortened to its end: at least 8
 characters of the generation's token and the whole attempt, as in u4uxfcv2.0:1.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -114,7 +114,8 @@ characters of the generation's token and the whole attempt, as in u4uxfcv2.0:1.`
 	flags.BoolVar(&a.json, "json", false, "write one JSON line per result, and errors as JSON lines to stderr")
 	flags.BoolVar(&a.unsafe, "allow-unsafe-root", false, "accept a directory that others own or can write to; files that another user makes in it may lock the owner out")
 	root.AddCommand(a.initCmd(), a.enqueueCmd(), a.claimCmd(), a.loadCmd(), a.ackCmd(), a.releaseCmd(),
-		a.failCmd(), a.statusCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
+		a.retryCmd(), a.failCmd(), a.extendCmd(), a.reapCmd(), a.reprocessCmd(), a.pauseCmd(), a.resumeCmd(),
+		a.waitCmd(), a.workCmd(), a.cursorCmd(), a.statusCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
 		a.verifyCmd(), a.recoverCmd(), a.setCmd(), a.demoCmd(), a.demoWorkerCmd(), a.completionCmd(), a.versionCmd())
 	plainArgs(root)
 	return root

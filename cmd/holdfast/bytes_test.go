@@ -59,6 +59,19 @@ func TestT01BytesAreUnchangedAtEveryStage(t *testing.T) {
 			s.must("fail", strings.TrimSuffix(load.err, "\n"), "--cause", "T01")
 			same("failed", s.must("failed", "show", "m", "--payload"))
 			row("failed", s.must("failed", "show", "m", "--json"))
+
+			s.must("reprocess", "m")
+			same("reprocessed", s.must("show", "chat", "m", "--payload"))
+			for _, cap := range []string{"2", "1"} { // returned, then failed at the cap
+				claim = s.run("claim", "chat", "--payload", "--lease", "none")
+				same("claim of what came back", claim.out)
+				s.must("retry", strings.TrimSuffix(claim.err, "\n"), "--max-failures", cap)
+			}
+			same("failed at the cap", s.must("failed", "show", "m", "--payload"))
+			s.must("reprocess", "--all")
+			claim = s.run("claim", "chat", "--payload", "--lease", "none")
+			s.must("reap", "--receipt", strings.TrimSuffix(claim.err, "\n"))
+			row("reaped", s.must("claim", "chat", "--json"))
 		})
 	}
 	t.Run("ndjson", func(t *testing.T) {

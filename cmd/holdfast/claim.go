@@ -15,16 +15,21 @@ import (
 func (a *app) claimCmd() *cobra.Command {
 	var n int
 	var lease, label string
-	var payload bool
+	var payload, fair bool
 	cmd := &cobra.Command{
 		Use:   "claim QUEUE",
 		Short: "Claim the oldest due messages",
 		Long: `Claim the oldest due messages of a queue and print a receipt for each: settle it
-with ack, release or fail. The claim outlives this command. A lease past its
-deadline is not given out again by claim in this version: it shows as overdue, its
-receipt still settles it, and "load QUEUE ID" takes it over. Exit code 1: nothing is due. Messages whose payload is damaged are moved
-to failed and reported; the exit code is then 5, and the deliveries that were
-printed are good all the same.`,
+with ack, retry, release or fail, or move its deadline with extend. The claim outlives
+this command: it names no holder, so it ends when it is settled, or by "holdfast reap"
+once it is past its deadline. Until then it shows as overdue, its receipt still
+settles it, and claim does not give the message out again. Exit code 1: nothing is
+due. Messages whose payload is damaged are moved to failed and reported; the exit code
+is then 5, and the deliveries that were printed are good all the same.
+
+Messages of one key come in order and one at a time. With --fair each turn takes the
+oldest message of the next key, so that a key with many messages does not hold up
+the others; messages without a key share one turn.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := parseLease(lease)
@@ -40,7 +45,7 @@ printed are good all the same.`,
 			}
 			ctx := cmd.Context()
 			return about(a.withChange(ctx, func(s store) error {
-				o := queue.ClaimOptions{Max: n, Lease: d, Label: label, WithoutHolder: true}
+				o := queue.ClaimOptions{Max: n, Lease: d, Label: label, Fair: fair, WithoutHolder: true}
 				claimed, err := s.Claim(ctx, args[0], o)
 				u, err := certain(ctx, s, err)
 				if err != nil {
@@ -53,7 +58,7 @@ printed are good all the same.`,
 					a.printDelivery(d, payload)
 				}
 				for _, damaged := range claimed.Damaged {
-					a.report(damaged)
+					a.report(about(damaged, facts{space: spaceOf(ctx, s, args[0])}))
 				}
 				if len(claimed.Deliveries)+len(claimed.Damaged) == 0 {
 					return nothingDue(ctx, s, args[0])
@@ -63,40 +68,43 @@ printed are good all the same.`,
 		},
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 1, "claim up to this many messages")
+	cmd.Flags().BoolVar(&fair, "fair", false, "rotate over the keys in place of the oldest first")
 	leaseFlags(cmd, &lease, &label, &payload)
 	return cmd
 }
 
-// nothingDue says that nothing is due, and which overdue lease stands in the way.
-func nothingDue(ctx context.Context, s store, q string) error {
-	nothing := fmt.Errorf("queue %s: %w", q, errEmpty)
-	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{q}})
-	overdue := st.Queues[q].Overdue
-	if err != nil || overdue == 0 {
+// nothingDue says that nothing is due, and what stands in the way.
+func nothingDue(ctx context.Context, s store, name string) error {
+	nothing := fmt.Errorf("queue %s: %w", name, errEmpty)
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
+	if err != nil {
 		return nothing
 	}
-	oldest := ""
-	err = eachLive(ctx, s, q, func(e queue.Entry) {
-		if e.Overdue && oldest == "" {
-			oldest = e.ID
-		}
-	})
-	if err != nil || oldest == "" {
+	q := st.Queues[name]
+	switch {
+	case q.Paused:
+		return about(fmt.Errorf("%w: it is paused", nothing), facts{run: "holdfast resume {queue} --dir {dir}"})
+	case q.Overdue == 1:
+		nothing = fmt.Errorf("%w; 1 is overdue", nothing)
+	case q.Overdue > 1:
+		nothing = fmt.Errorf("%w; %d are overdue", nothing, q.Overdue)
+	case q.Scheduled > 0:
+		return fmt.Errorf("%w yet; %d scheduled", nothing, q.Scheduled)
+	default:
 		return nothing
 	}
-	are := "are"
-	if overdue == 1 {
-		are = "is"
-	}
-	return about(fmt.Errorf("%w; %d %s overdue, the oldest %s", nothing, overdue, are, oldest),
-		facts{id: oldest, overdue: overdue, run: "holdfast load {queue} {id} --dir {dir}"})
+	return about(nothing, facts{overdue: q.Overdue, run: "holdfast reap {queue} --dir {dir}"})
 }
 
 // leaseFlags are the flags of claim and load.
 func leaseFlags(cmd *cobra.Command, lease, label *string, payload *bool) {
-	cmd.Flags().StringVar(lease, "lease", queue.DefaultLease.String(), "how long the claim holds; none is for ever")
+	leaseFlag(cmd, lease)
 	cmd.Flags().StringVar(label, "label", "", "who claims, for people who look")
 	cmd.Flags().BoolVar(payload, "payload", false, "print exactly the payload's bytes, and the receipt on stderr")
+}
+
+func leaseFlag(cmd *cobra.Command, lease *string) {
+	cmd.Flags().StringVar(lease, "lease", queue.DefaultLease.String(), "how long the claim holds; none is for ever")
 }
 
 // deliveryLine is the fixed machine form; the payload follows as its last field.

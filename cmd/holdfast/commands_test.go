@@ -68,11 +68,11 @@ func TestMachineInterface(t *testing.T) {
 func TestStatusMachineForm(t *testing.T) {
 	s := newStore(t)
 	s.must("enqueue", "a", "1")
-	last := decode[enqueuedLine](t, s.must("enqueue", "b", "1", "--not-before", "1h", "--json"))
+	last := decode[enqueuedLine](t, s.must("enqueue", "b", "1", "--delay", "1h", "--json"))
 	line := s.must("status", "--json")
 	st := decode[statusLine](t, line)
 	if st.Revision != last.Revision || !strings.HasPrefix(line, fmt.Sprintf(`{"revision":%d,"settled":true,"queues":{"a":{"pending":1,"processing":0,"unacked":1,"complete":false,`+
-		`"ready":1,"scheduled":0,"blocked":0,"overdue":0,"failed":0,"counters":{"enqueued":1,`, last.Revision)) ||
+		`"ready":1,"scheduled":0,"blocked":0,"overdue":0,"failed":0,"paused":false,"failed_namespace":"","counters":{"enqueued":1,`, last.Revision)) ||
 		!strings.HasSuffix(line, `,"orphans":0,"owner":null}`+"\n") {
 		t.Errorf("got %s", line)
 	}
@@ -207,7 +207,17 @@ func TestUsageIsCheckedBeforeTheStore(t *testing.T) {
 		{"claim", "chat", "-n", "0"}, {"claim", "chat", "--lease", "0"}, {"claim", "chat", "--lease", "soon"},
 		{"claim", "chat", "-n", "2", "--payload"}, {"enqueue", "chat", "1", "--ndjson"}, {"enqueue", "chat", "1", "--file", "x"},
 		{"enqueue", "chat", "--ndjson", "--id", "m"}, {"enqueue", "chat", "1", "--if-exists", "guess"},
-		{"enqueue", "chat", "1", "--not-before", "soon"}, {"completion", "cmd"}, {"peek", "chat", "-n", "-1"}, {"ack"},
+		{"enqueue", "chat", "1", "--delay", "soon"}, {"enqueue", "chat", "1", "--delay", "-1s"}, {"enqueue", "chat", "1", "--delay", "876001h"},
+		{"enqueue", "chat", "1", "--at", "1h"}, {"enqueue", "chat", "1", "--at", "2026-01-31"},
+		{"completion", "cmd"}, {"peek", "chat", "-n", "-1"}, {"ack"},
+		{"retry"}, {"retry", "r", "--delay", "soon"}, {"retry", "r", "--max-failures", "0"}, {"retry", "r", "--max-failures", "-1"},
+		{"extend"}, {"extend", "r", "--lease", "0"}, {"release", "r", "--delay", "x"},
+		{"reap", "--limit", "0"}, {"reap", "--limit", "10001"}, {"reap", "--max-lapses", "0"},
+		{"reprocess", "m", "--all"}, {"reprocess", "--all", "--match", "x"}, {"reprocess", "--match", ""}, {"reprocess", "m", "--queue", "q"},
+		{"wait", "--timeout", "0"}, {"wait", "--timeout", "soon"}, {"wait", "--message", "m"}, {"wait", "a", "b", "--message", "m"}, {"wait", "a", "--message", ""},
+		{"status", "--interval", "1s"}, {"status", "--watch", "--interval", "1ms"}, {"status", "--watch", "--interval", "x"},
+		{"ls", "--overdue", "--limit", "1"}, {"ls", "--overdue", "a", "b"}, {"cursor"}, {"resume"},
+		{"set", "--queue", "a", "on_dead_owner=stop"}, {"set", "failed_namespace=x"},
 	} {
 		s.refused(exitUsage, "usage", args...)
 	}

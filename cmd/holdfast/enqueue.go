@@ -14,8 +14,23 @@ import (
 
 // enqueueFlags are what enqueue was asked for.
 type enqueueFlags struct {
-	id, ifExists, file, notBefore string
-	ndjson                        bool
+	id, ifExists, file string
+	key, delay, at     string
+	ndjson             bool
+}
+
+// A schedule says when messages are due; the zero value is at once.
+type schedule struct {
+	delay time.Duration // from when the message is handed in
+	at    time.Time
+}
+
+// from gives the time before which a message that is handed in now is not due.
+func (s schedule) from(now time.Time) time.Time {
+	if s.delay > 0 {
+		return now.Add(s.delay)
+	}
+	return s.at
 }
 
 func (a *app) enqueueCmd() *cobra.Command {
@@ -27,10 +42,16 @@ func (a *app) enqueueCmd() *cobra.Command {
 argument (after -- if it begins with a minus), the file of --file, or stdin. It
 comes back byte for byte.
 
+With --delay or --at it is scheduled: not due before then. Messages with the same
+--key are delivered in order and one at a time; one that came back holds the later
+ones of its key until it has ended, and one that is scheduled holds nobody before it
+is due.
+
 With --ndjson every line of the input is a message. Any number of them streams
 through, many per commit. Blank lines are skipped; a bad line is reported with its
-number and the rest goes on. Ctrl-C stops after the commit in flight and says how
-many messages were accepted.`,
+number and the rest goes on. --key is that of all, and --delay counts for each from
+when it is read. Ctrl-C stops after the commit in flight and says how many messages
+were accepted.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set := cmd.Flags().Changed
@@ -54,16 +75,33 @@ many messages were accepted.`,
 			if m.IfExists, err = queue.ParseIfExists(f.ifExists); err != nil {
 				return usagef("--if-exists: %v", err)
 			}
-			if m.NotBefore, err = parseWhen(f.notBefore, time.Now()); err != nil {
+			if set("key") && f.key == "" {
+				return usagef("--key is empty: leave it out for none")
+			}
+			m.Key = f.key
+			var due schedule
+			switch {
+			case set("delay") && set("at"):
+				return usagef("give --delay or --at, not both")
+			case set("delay"):
+				due.delay, err = parseDelay(f.delay)
+			case set("at"):
+				due.at, err = parseTime(f.at)
+			}
+			if err != nil {
 				return err
 			}
-			if err := checkNames(args[0], f.id); err != nil {
+			m.NotBefore = due.from(time.Now()) // to be checked; what counts is set when it is handed in
+			if err = queue.CheckQueue(args[0]); err == nil {
+				err = m.Check()
+			}
+			if err != nil {
 				return err
 			}
 			if f.ndjson {
-				return a.enqueueStream(cmd.Context(), args[0], f.file, m)
+				return a.enqueueStream(cmd.Context(), args[0], f.file, m, due)
 			}
-			return a.enqueueOne(cmd.Context(), args, f.file, m)
+			return a.enqueueOne(cmd.Context(), args, f.file, m, due)
 		},
 	}
 	cmd.SetFlagErrorFunc(minusPayload)
@@ -72,22 +110,22 @@ many messages were accepted.`,
 	flags.StringVar(&f.ifExists, "if-exists", "refuse", "what to do when the ID is live: refuse, keep or replace")
 	flags.StringVar(&f.file, "file", "", "read the payload from this file; - is stdin")
 	flags.BoolVar(&f.ndjson, "ndjson", false, "every line of the input is a message")
-	flags.StringVar(&f.notBefore, "not-before", "", "not due before this time, or for this duration")
+	flags.StringVar(&f.key, "key", "", "deliver in order, and one at a time, with the others of this key")
+	flags.StringVar(&f.delay, "delay", "", "how long until it is due, such as 10m")
+	flags.StringVar(&f.at, "at", "", "the time from which it is due, such as 2026-01-31T08:00:00Z")
 	return cmd
 }
 
-// checkNames refuses a bad name before any input is read.
-func checkNames(q, id string) error {
-	if err := queue.CheckQueue(q); err != nil {
-		return err
+// parseTime reads --at.
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, usagef("--at %q: want a time such as 2026-01-31T08:00:00Z or 2026-01-31T08:00:00+01:00", s)
 	}
-	if id == "" {
-		return nil
-	}
-	return queue.CheckID(id)
+	return t, nil
 }
 
-func (a *app) enqueueOne(ctx context.Context, args []string, file string, m queue.Message) error {
+func (a *app) enqueueOne(ctx context.Context, args []string, file string, m queue.Message, due schedule) error {
 	if len(args) == 2 {
 		m.Payload = []byte(args[1])
 	} else {
@@ -104,6 +142,7 @@ func (a *app) enqueueOne(ctx context.Context, args []string, file string, m queu
 		}
 	}
 	return a.withChange(ctx, func(s store) error {
+		m.NotBefore = due.from(time.Now())
 		done, err := s.Enqueue(ctx, args[0], m)
 		u, err := certain(ctx, s, err)
 		if err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,16 @@ const pageSize = 5000
 func eachLive(ctx context.Context, s store, q string, see func(queue.Entry)) error {
 	o := queue.ListOptions{Limit: pageSize}
 	return eachPage(&o, func() (queue.Page, error) { return s.List(ctx, q, o) }, func(p queue.Page) {
+		for _, e := range p.Entries {
+			see(e)
+		}
+	})
+}
+
+// eachFailed goes over the failed messages that f names, in order of their names.
+func eachFailed(ctx context.Context, s store, f queue.FailedOptions, see func(queue.Entry)) error {
+	o := queue.ListOptions{Limit: pageSize}
+	return eachPage(&o, func() (queue.Page, error) { return s.ListFailed(ctx, f, o) }, func(p queue.Page) {
 		for _, e := range p.Entries {
 			see(e)
 		}
@@ -96,8 +107,17 @@ func (a *app) printEntry(e queue.Entry, settled bool) {
 	if e.FailedName != "" {
 		a.row("failed", "as %s at %s", e.FailedName, when(e.FailedAt))
 	}
+	if e.Namespace != "" {
+		a.row("namespace", "%s", e.Namespace)
+	}
+	if e.Key != "" {
+		a.row("key", "%s", e.Key)
+	}
 	a.row("enqueued", "%s", when(e.EnqueuedAt))
-	a.row("attempts", "%d", e.Attempts)
+	if !e.NotBefore.IsZero() && e.State != queue.Scheduled { // there the state says it
+		a.row("not before", "%s", when(e.NotBefore))
+	}
+	a.row("attempts", "%s", attemptsText(e))
 	if e.LastError != "" {
 		a.row("last error", "%s", e.LastError)
 	}
@@ -107,7 +127,6 @@ func (a *app) printEntry(e queue.Entry, settled bool) {
 	if a.verbose {
 		a.row("generation", "%s, place %d", e.Generation, e.Seq)
 		a.row("object", "%s", e.Object)
-		a.row("excused", "%d, lapses %d", e.Excused, e.Lapses)
 		a.row("fence", "%d", e.Fence)
 	}
 	a.row("payload", "%d bytes", e.PayloadBytes)
@@ -118,6 +137,18 @@ func (a *app) printEntry(e queue.Entry, settled bool) {
 
 func (a *app) row(name, format string, args ...any) {
 	a.printf("  %-11s %s\n", name, printable(fmt.Sprintf(format, args...)))
+}
+
+// attemptsText counts the claims of a message, and those that are no failures apart.
+func attemptsText(e queue.Entry) string {
+	text := strconv.FormatUint(e.Attempts, 10)
+	if e.Excused > 0 {
+		text += fmt.Sprintf(", %d excused", e.Excused)
+	}
+	if e.Lapses > 0 {
+		text += fmt.Sprintf(", %d lapsed", e.Lapses)
+	}
+	return text
 }
 
 // stateText says in a few words where a message stands and until when.

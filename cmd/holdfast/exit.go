@@ -44,12 +44,15 @@ var (
 	errFaults    = errors.New("the store has faults")
 	errDemo      = errors.New("the demo did not go as it must")
 	errDeclined  = errors.New("not confirmed")
+	errNothing   = errors.New("nothing there")
+	errTimedOut  = errors.New("timed out")
 )
 
 // A kind is how one sentinel is told: the stable code of its JSON form, the exit
 // code, and the next command. In next, {dir}, {queue}, {id}, {receipt}, {name}
 // and {command} stand for what the error is about; where one is unknown, otherwise
-// is the next command. Empty: no command helps, and none is named.
+// is the next command. {space} is --namespace where one is known, else nothing. Empty:
+// no command helps, and none is named.
 type kind struct {
 	err  error
 	code string
@@ -68,6 +71,8 @@ var kinds = []kind{
 	{errFaults, "faults", exitOperator, ""},
 	{errDeclined, "declined", exitRefused, "holdfast ls {queue} --dir {dir}"},
 	{errEmpty, "empty", exitNothing, "holdfast status {queue} --dir {dir}"},
+	{errNothing, "nothing", exitNothing, otherwise},
+	{errTimedOut, "timed_out", exitNothing, "holdfast status {queue} --dir {dir}"},
 
 	{queue.ErrUncertain, "uncertain", exitOperator, "holdfast recover --dir {dir}"},
 	{holdfast.ErrUnresolved, "unresolved", exitOperator, otherwise},
@@ -95,14 +100,14 @@ var kinds = []kind{
 
 	{queue.ErrNotFound, "not_found", exitNothing, "holdfast ls {queue} --dir {dir}"},
 	{queue.ErrLeased, "leased", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
-	{queue.ErrDamaged, "damaged", exitRefused, "holdfast failed show {name} --dir {dir}"},
+	{queue.ErrDamaged, "damaged", exitRefused, "holdfast failed show {name}{space} --dir {dir}"},
 
 	{queue.ErrStale, "stale", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
 	{queue.ErrGone, "gone", exitRefused, "holdfast status {queue} --dir {dir}"},
 	{queue.ErrLost, "lost", exitRefused, "holdfast status {queue} --dir {dir}"},
 
-	{queue.ErrFailedExists, "failed_exists", exitRefused, "holdfast failed show {name} --dir {dir}"},
-	{queue.ErrNotFailed, "not_failed", exitNothing, "holdfast failed ls --dir {dir}"},
+	{queue.ErrFailedExists, "failed_exists", exitRefused, "holdfast failed show {name}{space} --dir {dir}"},
+	{queue.ErrNotFailed, "not_failed", exitNothing, "holdfast failed ls{space} --dir {dir}"},
 	{queue.ErrInFlight, "in_flight", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
 
 	{queue.ErrClosed, "closed", exitIO, otherwise},
@@ -130,6 +135,14 @@ func (e usageError) Error() string        { return string(e) }
 func (e usageError) Is(target error) bool { return target == errUsage }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// A nothingError says that there was nothing to do it to.
+type nothingError string
+
+func (e nothingError) Error() string        { return string(e) }
+func (e nothingError) Is(target error) bool { return target == errNothing }
+
+func nothingf(format string, args ...any) error { return nothingError(fmt.Sprintf(format, args...)) }
 
 // noRepair is the advice for a store that cannot be read.
 const noRepair = "no command repairs this; restore a copy taken while the store was idle"

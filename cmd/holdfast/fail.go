@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,17 +33,20 @@ has that name, the call is refused and the claim stays as it was.` + shortReceip
 					return err
 				}
 			}
-			return a.settleEach(cmd, args, "failed", func(ctx context.Context, s store, r queue.Receipt) (string, error) {
+			return a.eachReceipt(cmd, args, "settled", func(ctx context.Context, s store, r queue.Receipt) (func(), error) {
 				name, err := s.Fail(ctx, r, queue.FailOptions{Cause: cause, As: as})
 				u, err := certain(ctx, s, err)
-				if u != nil || errors.Is(err, queue.ErrFailedExists) {
-					name = pick(as, r.ID)
+				if u != nil {
+					name = pick(u.Failed, pick(as, r.ID))
 				}
-				return name, err
+				if errors.Is(err, queue.ErrFailedExists) {
+					return nil, about(err, facts{name: pick(as, r.ID), space: spaceOf(ctx, s, r.Queue)})
+				}
+				return func() { a.printSettled(r, "failed", name, time.Time{}) }, err
 			})
 		},
 	}
-	cmd.Flags().StringVar(&cause, "cause", "", "why it failed; kept up to 1 KiB")
+	causeFlag(cmd, &cause, "why it failed; kept up to 1 KiB")
 	cmd.Flags().StringVar(&as, "as", "", "the failed name (default: the ID)")
 	return cmd
 }

@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,21 +30,26 @@ func (a *app) failedCmd() *cobra.Command {
 
 func (a *app) failedLsCmd() *cobra.Command {
 	var f pageFlags
+	var from queue.FailedOptions
 	cmd := &cobra.Command{
 		Use:   "ls [QUEUE]",
 		Short: "List the failed messages, of all queues or of one",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `List the failed messages of one namespace: that of --namespace, else the one where
+messages of the queue are kept that fail now, else the store's common one.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var from queue.FailedOptions
 			again := "holdfast failed ls"
 			if len(args) == 1 {
-				if err := queue.CheckQueue(args[0]); err != nil {
-					return err
-				}
 				from.Queue, again = args[0], again+" "+args[0]
 			}
 			ctx := cmd.Context()
 			return a.withLook(ctx, func(s store) error {
+				if err := a.findSpace(ctx, s, cmd, &from); err != nil {
+					return err
+				}
+				if from.Namespace != "" {
+					again += " --namespace " + shellWord(from.Namespace)
+				}
 				return a.listing(ctx, f, again, failedRow, func(o queue.ListOptions) (queue.Page, error) {
 					return s.ListFailed(ctx, from, o)
 				})
@@ -50,6 +57,7 @@ func (a *app) failedLsCmd() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	spaceFlag(cmd, &from.Namespace)
 	return cmd
 }
 
@@ -65,6 +73,7 @@ func failedRow(e *queue.Entry) string {
 
 func (a *app) failedShowCmd() *cobra.Command {
 	var payload bool
+	var space string
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show one failed message",
@@ -76,8 +85,8 @@ func (a *app) failedShowCmd() *cobra.Command {
 			}
 			ctx := cmd.Context()
 			return a.withLook(ctx, func(s store) error {
-				return a.withFailed(ctx, s, forLooks, args[0], func(name string) error {
-					e, err := s.ShowFailed(ctx, name, queue.FailedOptions{})
+				return a.withFailed(ctx, s, forLooks, space, args[0], func(name string) error {
+					e, err := s.ShowFailed(ctx, name, queue.FailedOptions{Namespace: space})
 					if err != nil {
 						return err
 					}
@@ -91,11 +100,13 @@ func (a *app) failedShowCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&payload, "payload", false, "print exactly the payload's bytes and nothing else")
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show generation and object too")
+	spaceFlag(cmd, &space)
 	return cmd
 }
 
 func (a *app) failedPurgeCmd() *cobra.Command {
-	return &cobra.Command{
+	var space string
+	cmd := &cobra.Command{
 		Use:   "purge NAME...",
 		Short: "Remove failed messages for good",
 		Long: `Remove failed messages for good. A name must be whole; of a generated ID 8 characters
@@ -108,9 +119,9 @@ of its beginning or end are enough, if only one has them.`,
 				for i, given := range args {
 					ops[i] = operand{key: given, do: func(ctx context.Context) (func(), error) {
 						purged := ""
-						err := a.withFailed(ctx, s, forChanges, given, func(name string) error {
+						err := a.withFailed(ctx, s, forChanges, space, given, func(name string) error {
 							purged = name
-							_, err := certain(ctx, s, s.Purge(ctx, name, queue.PurgeOptions{}))
+							_, err := certain(ctx, s, s.Purge(ctx, name, queue.PurgeOptions{Namespace: space}))
 							return err
 						})
 						return func() { a.printPurged(purged) }, err
@@ -120,6 +131,8 @@ of its beginning or end are enough, if only one has them.`,
 			})
 		},
 	}
+	spaceFlag(cmd, &space)
+	return cmd
 }
 
 func (a *app) printPurged(name string) {
@@ -132,4 +145,45 @@ func (a *app) printPurged(name string) {
 		return
 	}
 	a.printf("purged %s\n", name)
+}
+
+// spaceFlag is the flag of the commands that look for failed messages.
+func spaceFlag(cmd *cobra.Command, space *string) {
+	cmd.Flags().StringVar(space, "namespace", "", "the failed namespace (default: the store's common one)")
+}
+
+// findSpace settles which namespace is meant where none was given: that of the queue,
+// if there is one, else the common one. Then it says which queues have others.
+func (a *app) findSpace(ctx context.Context, s store, cmd *cobra.Command, from *queue.FailedOptions) error {
+	if cmd.Flags().Changed("namespace") {
+		return queue.CheckNamespace(from.Namespace)
+	}
+	o := queue.StatusOptions{}
+	if from.Queue != "" {
+		o.Queues = []string{from.Queue}
+	}
+	st, err := s.Status(ctx, o)
+	if err != nil {
+		return err
+	}
+	if from.Queue != "" {
+		from.Namespace = st.Queues[from.Queue].FailedNamespace
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.Queues)) {
+		if space := st.Queues[name].FailedNamespace; space != "" {
+			a.note("namespace", "those of %s are in the namespace %s; run: holdfast failed ls %s --dir %s", name, space, name, shellWord(a.dir))
+		}
+	}
+	return nil
+}
+
+// spaceOf gives the namespace in which messages of a queue that fail are kept, to
+// name it in a hint. Without an answer it is the default one.
+func spaceOf(ctx context.Context, s store, q string) string {
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{q}})
+	if err != nil {
+		return ""
+	}
+	return st.Queues[q].FailedNamespace
 }

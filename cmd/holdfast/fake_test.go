@@ -85,5 +85,5 @@ func (*overdueStore) Status(context.Context, queue.StatusOptions) (queue.Status,
 }
 
 func (*overdueStore) List(context.Context, string, queue.ListOptions) (queue.Page, error) {
-	return queue.Page{Entries: []queue.Entry{{ID: "w"}, {ID: "x", Overdue: true}, {ID: "y", Overdue: true}}}, nil
+	return queue.Page{Settled: true, Entries: []queue.Entry{{ID: "w"}, {ID: "x", Overdue: true}, {ID: "y", Overdue: true}}}, nil
 }

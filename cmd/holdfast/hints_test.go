@@ -43,6 +43,22 @@ func TestHints(t *testing.T) {
 		{s, []string{"ack"}, exitUsage, "holdfast: usage: holdfast ack RECEIPT...; run: holdfast ack --help\n"},
 		{s, []string{"init", "here"}, exitUsage, "holdfast: usage: holdfast init; run: holdfast init --help\n"},
 		{s, []string{"failed", "show"}, exitUsage, "holdfast: usage: holdfast failed show NAME; run: holdfast failed show --help\n"},
+		{s, []string{"reap", "s:mail:m:g.0:1"}, exitUsage, "holdfast: to end one named claim: reap --receipt RECEIPT; run: holdfast reap --help\n"},
+		{s, []string{"reap", "mail", "--receipt", "r"}, exitUsage, "not both; each receipt has a --receipt of its own; run: holdfast reap --help\n"},
+		{s, []string{"reap"}, exitNothing, ": no lease is over; run: holdfast status --dir " + s.dir + "\n"},
+		{s, []string{"reap", "mail", "chat"}, exitNothing, ": no lease is over in mail, chat; run: holdfast status --dir " + s.dir + "\n"},
+		{s, []string{"reap", "--receipt", "x"}, exitUsage, "; run: holdfast ls QUEUE --dir " + s.dir + "\n"},
+		{s, []string{"reprocess", "m"}, exitNothing, "; run: holdfast failed ls --dir " + s.dir + "\n"},
+		{s, []string{"reprocess", "m", "--namespace", "x"}, exitNothing, "; run: holdfast failed ls --namespace x --dir " + s.dir + "\n"},
+		{s, []string{"reprocess", "--all"}, exitNothing, ": no message has failed; run: holdfast failed ls --dir " + s.dir + "\n"},
+		{s, []string{"reprocess", "--match", "x"}, exitNothing, ": no failed message has \"x\" in its name, its ID or its last error; run: holdfast failed ls --dir " + s.dir + "\n"},
+		{s, []string{"reprocess"}, exitUsage, "holdfast: say which: NAME..., --match TEXT or --all; run: holdfast reprocess --help\n"},
+		{s, []string{"cursor", "mail"}, exitNothing, ": queue mail has no cursor; run: holdfast cursor mail --set TEXT --dir " + s.dir + "\n"},
+		{s, []string{"set", "failed_namespace=x"}, exitUsage, "holdfast: failed_namespace is a setting of a queue: add --queue QUEUE; run: holdfast set --help\n"},
+		{s, []string{"ls"}, exitUsage, "holdfast: usage: holdfast ls QUEUE; run: holdfast ls --help\n"},
+		{s, []string{"pause"}, exitUsage, "holdfast: usage: holdfast pause QUEUE...; run: holdfast pause --help\n"},
+		{s, []string{"enqueue", "mail", "1", "--delay", "1m", "--at", "2026-01-31T08:00:00Z"}, exitUsage, "holdfast: give --delay or --at, not both; run: holdfast enqueue --help\n"},
+		{s, []string{"enqueue", "mail", "1", "--key", ""}, exitUsage, "--key is empty: leave it out for none; run: holdfast enqueue --help\n"},
 		{s, []string{"stat"}, exitUsage, "holdfast: unknown command \"stat\"; did you mean status?; run: holdfast --help\n"},
 		{s, []string{"xyzzy"}, exitUsage, "holdfast: unknown command \"xyzzy\"; run: holdfast --help\n"},
 		{s, []string{"enqueue", "mail", "--ndjson", "--id", "m"}, exitUsage, "; run: holdfast enqueue --help\n"},
@@ -101,16 +117,19 @@ func TestClaimNamesTheOverdue(t *testing.T) {
 	f := &overdueStore{}
 	s := &session{t: t, dir: "/fake", engine: with(f)}
 	if got := s.run("claim", "mail"); got.code != exitNothing || got.err !=
-		"holdfast: /fake: queue mail: nothing is due; 2 are overdue, the oldest x; run: holdfast load mail x --dir /fake\n" {
+		"holdfast: /fake: queue mail: nothing is due; 2 are overdue; run: holdfast reap mail --dir /fake\n" {
 		t.Errorf("%+v", got)
 	}
 	got := s.refused(exitNothing, "empty", "claim", "mail")
-	if l := decode[errorLine](t, got.err); l.Overdue != 2 || l.Run != "holdfast load mail x --dir /fake" || !strings.Contains(got.err, `"overdue":2`) {
+	if l := decode[errorLine](t, got.err); l.Overdue != 2 || l.Run != "holdfast reap mail --dir /fake" || !strings.Contains(got.err, `"overdue":2`) {
 		t.Errorf("%+v", l)
 	}
 	if help := s.must("claim", "--help"); !strings.Contains(strings.Join(strings.Fields(help), " "),
-		`A lease past its deadline is not given out again by claim in this version: it shows as overdue, its receipt still settles it, and "load QUEUE ID" takes it over.`) {
+		`it ends when it is settled, or by "holdfast reap" once it is past its deadline. Until then it shows as overdue, its receipt still settles it, and claim does not give the message out again.`) {
 		t.Errorf("help: %s", help)
+	}
+	if rows := lines(s.must("ls", "--overdue")); len(rows) != 3 || !strings.Contains(rows[1], "x") || !strings.Contains(rows[2], "y") {
+		t.Errorf("ls --overdue: %q", rows)
 	}
 }
 

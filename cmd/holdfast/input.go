@@ -130,9 +130,6 @@ func readLine(in *bufio.Reader, most int) (text []byte, tooLong bool, err error)
 	}
 }
 
-// maxLease is the engine's bound.
-const maxLease = 876000 * time.Hour
-
 // parseLease reads --lease: none, or how long.
 func parseLease(s string) (time.Duration, error) {
 	if s == "none" {
@@ -142,23 +139,34 @@ func parseLease(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, usagef("--lease %q: want none or a duration such as 90s or 5m", s)
 	}
-	if d < time.Millisecond || d > maxLease {
-		return 0, usagef("--lease %s: from 1ms to %dh, or none", s, int64(maxLease/time.Hour))
+	if d < time.Millisecond || d > queue.MaxLease {
+		return 0, usagef("--lease %s: from 1ms to %s, or none", s, maxHours)
 	}
 	return d, nil
 }
 
-// parseWhen reads --not-before: a time, or a duration from now.
-func parseWhen(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(d), nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
+// parseDelay reads --delay.
+func parseDelay(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
 	if err != nil {
-		return time.Time{}, usagef("--not-before %q: want a duration such as 10m or a time such as 2026-01-31T08:00:00Z", s)
+		return 0, usagef("--delay %q: want a duration such as 90s or 5m", s)
 	}
-	return t, nil
+	if d < 0 || d > queue.MaxLease {
+		return 0, usagef("--delay %s: from 0s to %s", s, maxHours)
+	}
+	return d, nil
 }
+
+// parseTimeout reads --timeout: how long, or 0 for none.
+func parseTimeout(s string) (time.Duration, error) {
+	if s == "none" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, usagef("--timeout %q: want none or a duration such as 90s or 5m", s)
+	}
+	return d, nil
+}
+
+var maxHours = fmt.Sprintf("%dh", int64(queue.MaxLease/time.Hour))

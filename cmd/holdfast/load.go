@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"example.com/holdfast/queue"
@@ -14,9 +16,12 @@ func (a *app) loadCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load QUEUE ID",
 		Short: "Claim one named message",
-		Long: `Claim one named message, whatever its schedule. A lease that has no deadline, or
-is past it, is taken over: its old receipt is then refused. The ID must be whole; of
-a generated one 8 characters of its beginning or end are enough, if only one has them.`,
+		Long: `Claim one named message, whatever its schedule and its place among the messages of its
+key; also of a paused queue. A lease that is past its deadline is taken over, which
+counts as a lapse, and so is one without deadline that names no holder, or one that
+is proven dead: the old receipt is then refused. The claim outlives this command, as
+that of "holdfast claim" does. The ID must be whole; of a generated one 8 characters of
+its beginning or end are enough, if only one has them.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := parseLease(lease)
@@ -36,6 +41,9 @@ a generated one 8 characters of its beginning or end are enough, if only one has
 					loaded, err := s.Load(ctx, args[0], id, o)
 					u, err := certain(ctx, s, err)
 					if err != nil {
+						if errors.Is(err, queue.ErrDamaged) {
+							err = about(err, facts{space: spaceOf(ctx, s, args[0])})
+						}
 						return err
 					}
 					if u != nil && len(u.Deliveries) > 0 {

@@ -56,7 +56,8 @@ var looks = [][]string{
 	{"status"}, {"status", "chat", "--json"}, {"ls", "chat"}, {"ls", "chat", "--json"},
 	{"show", "chat", "m"}, {"show", "chat", "m", "--payload"}, {"peek", "chat", "-n", "5"},
 	{"failed", "ls"}, {"failed", "show", "bad"}, {"failed", "show", "bad", "--payload"},
-	{"verify"}, {"verify", "--json"}, {"set"},
+	{"verify"}, {"verify", "--json"}, {"set"}, {"set", "--queue", "chat"}, {"cursor", "chat"},
+	{"ls", "--overdue"}, {"failed", "ls", "chat"}, {"wait", "other"}, {"wait", "chat", "--message", "gone"},
 }
 
 func fillForLooks(s *session) {
@@ -65,6 +66,7 @@ func fillForLooks(s *session) {
 	s.must("enqueue", "chat", "2", "--id", "held")
 	s.must("claim", "chat", "--lease", "none")
 	s.must("enqueue", "chat", "3", "--id", "m")
+	s.must("cursor", "chat", "--set", "7")
 }
 
 func TestLooksChangeNoByte(t *testing.T) {
@@ -115,7 +117,7 @@ func TestLooksNeedNoWritePermission(t *testing.T) {
 	os.Chmod(base, 0o755)
 	chmod(0)
 	defer chmod(0o200)
-	for _, args := range [][]string{{"status", "--json"}, {"ls", "chat"}, {"show", "chat", "m", "--payload"}, {"failed", "show", "bad"}, {"verify"}} {
+	for _, args := range [][]string{{"status", "--json"}, {"ls", "chat"}, {"show", "chat", "m", "--payload"}, {"failed", "show", "bad"}, {"verify"}, {"cursor", "chat"}, {"wait", "other"}} {
 		cmd := exec.Command(command, append([]string{"--dir", s.dir}, args...)...)
 		cmd.Env = append(os.Environ(), asCommand+"=1")
 		cmd.SysProcAttr = attr

@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -25,17 +27,34 @@ func (f *pageFlags) add(cmd *cobra.Command) {
 
 func (a *app) lsCmd() *cobra.Command {
 	var f pageFlags
+	var overdue bool
 	cmd := &cobra.Command{
 		Use:   "ls QUEUE",
 		Short: "List the live messages of a queue in order of delivery",
 		Long: `List the live messages of a queue in order of delivery. RECEIPT is the short form of
-a claim's receipt, which ack, release and fail take; show has the whole one.`,
-		Args: cobra.ExactArgs(1),
+a claim's receipt, which ack, retry, release, fail, extend and reap take; show has the
+whole one. ATTEMPTS counts all claims, and apart those that are no failures: excused
+(released, snoozed, reprocessed) and lapsed (reaped, taken over).
+
+With --overdue only leases past their deadline, of the queue or of all queues:
+"holdfast reap" returns their messages.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := queue.CheckQueue(args[0]); err != nil {
-				return err
+			if len(args) == 0 && !overdue {
+				return usagef("usage: holdfast ls QUEUE")
+			}
+			for _, q := range args {
+				if err := queue.CheckQueue(q); err != nil {
+					return err
+				}
 			}
 			ctx := cmd.Context()
+			if overdue {
+				if f != (pageFlags{}) {
+					return usagef("--overdue shows all of them; it goes without --limit and --after")
+				}
+				return a.withLook(ctx, func(s store) error { return a.listOverdue(ctx, s, args) })
+			}
 			return about(a.withLook(ctx, func(s store) error {
 				return a.listing(ctx, f, "holdfast ls "+args[0], liveRow, func(o queue.ListOptions) (queue.Page, error) {
 					return s.List(ctx, args[0], o)
@@ -44,10 +63,11 @@ a claim's receipt, which ack, release and fail take; show has the whole one.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&overdue, "overdue", false, "only leases past their deadline; without a queue, of all")
 	return cmd
 }
 
-const liveHead = "ID\tSTATE\tATTEMPTS\tBYTES\tENQUEUED\tRECEIPT"
+const liveHead = "ID\tSTATE\tKEY\tATTEMPTS\tBYTES\tENQUEUED\tRECEIPT"
 
 func liveRow(e *queue.Entry) string {
 	if e == nil {
@@ -57,8 +77,47 @@ func liveRow(e *queue.Entry) string {
 	if e.Receipt.Store != "" {
 		receipt = shortReceipt(e.Receipt)
 	}
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%s\t%s", e.ID, printable(stateText(*e)), e.Attempts, e.PayloadBytes,
-		when(e.EnqueuedAt), receipt)
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", e.ID, printable(stateText(*e)), pick(printable(e.Key), "-"),
+		attemptsText(*e), e.PayloadBytes, when(e.EnqueuedAt), receipt)
+}
+
+func overdueRow(e *queue.Entry) string {
+	if e == nil {
+		return "QUEUE\t" + liveHead
+	}
+	return e.Queue + "\t" + liveRow(e)
+}
+
+// listOverdue lists the leases past their deadline, of the queues named or of all
+// that have some.
+func (a *app) listOverdue(ctx context.Context, s store, queues []string) error {
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: queues})
+	if err != nil {
+		return err
+	}
+	found := queue.Page{Settled: st.Settled}
+	for _, name := range slices.Sorted(maps.Keys(st.Queues)) {
+		if st.Queues[name].Overdue == 0 {
+			continue
+		}
+		o := queue.ListOptions{Limit: pageSize}
+		err := eachPage(&o, func() (queue.Page, error) { return s.List(ctx, name, o) }, func(p queue.Page) {
+			found.Settled = found.Settled && p.Settled
+			for _, e := range p.Entries {
+				if e.Overdue {
+					found.Entries = append(found.Entries, e)
+				}
+			}
+		})
+		if err != nil {
+			return about(err, facts{queue: name})
+		}
+	}
+	if !found.Settled {
+		a.unsettledListing(ctx, len(found.Entries) == 0)
+	}
+	a.printPage(found, overdueRow, true)
+	return nil
 }
 
 // listing prints a listing page by page: all of it, or up to --limit, and then how
@@ -80,15 +139,7 @@ func (a *app) listing(ctx context.Context, f pageFlags, again string, row func(*
 		}
 		if !p.Settled && !marked {
 			marked = true
-			owner := a.lockOwner(ctx)
-			a.markUnsettled(ctx, false, owner)
-			switch {
-			case len(p.Entries) > 0 || !a.json:
-			case owner != nil:
-				a.note("unsettled", "%s", a.unfinished(ctx, *owner))
-			default:
-				a.note("unsettled", notUnderLock)
-			}
+			a.unsettledListing(ctx, len(p.Entries) == 0)
 		}
 		a.printPage(p, row, shown == 0)
 		shown, left, o.After = shown+len(p.Entries), left-len(p.Entries), p.Next
@@ -99,6 +150,20 @@ func (a *app) listing(ctx context.Context, f pageFlags, again string, row func(*
 			a.note("more", "there are more; run: %s --limit %d --after %s --dir %s", again, f.limit, shellWord(p.Next), shellWord(a.dir))
 			return nil
 		}
+	}
+}
+
+// unsettledListing says that a listing is not settled. In JSON every line carries it,
+// so that only an empty one needs a word.
+func (a *app) unsettledListing(ctx context.Context, empty bool) {
+	owner := a.lockOwner(ctx)
+	a.markUnsettled(ctx, false, owner)
+	switch {
+	case !empty || !a.json:
+	case owner != nil:
+		a.note("unsettled", "%s", a.unfinished(ctx, *owner))
+	default:
+		a.note("unsettled", notUnderLock)
 	}
 }
 

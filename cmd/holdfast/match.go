@@ -87,29 +87,22 @@ func (a *app) withID(ctx context.Context, s store, how shortening, q, id string,
 	return about(do(name), facts{queue: q, id: name})
 }
 
-// withFailed is withID for the name of a failed message.
-func (a *app) withFailed(ctx context.Context, s store, how shortening, name string, do func(name string) error) error {
+// withFailed is withID for the name of a failed message of a namespace.
+func (a *app) withFailed(ctx context.Context, s store, how shortening, space, name string, do func(name string) error) error {
 	err := do(name)
 	if !errors.Is(err, queue.ErrNotFailed) && !errors.Is(err, queue.ErrInvalidName) || !how.allows(name) {
-		return about(err, facts{name: name})
+		return about(err, facts{name: name, space: space})
 	}
 	m := matcher{given: name}
-	o := queue.ListOptions{Limit: pageSize}
-	listErr := eachPage(&o, func() (queue.Page, error) {
-		return s.ListFailed(ctx, queue.FailedOptions{}, o)
-	}, func(p queue.Page) {
-		for _, e := range p.Entries {
-			m.look(e.FailedName)
-		}
-	})
+	listErr := eachFailed(ctx, s, queue.FailedOptions{Namespace: space}, func(e queue.Entry) { m.look(e.FailedName) })
 	if listErr != nil {
 		return listErr
 	}
 	fit, matchErr := a.short(&m, how, err, "failed name")
 	if matchErr != nil {
-		return about(matchErr, facts{run: "holdfast failed ls --dir {dir}"})
+		return about(matchErr, facts{space: space, run: "holdfast failed ls{space} --dir {dir}"})
 	}
-	return about(do(fit), facts{name: fit})
+	return about(do(fit), facts{name: fit, space: space})
 }
 
 func (how shortening) allows(given string) bool {

@@ -44,6 +44,33 @@ func TestT24RefusedNamesNameTheRule(t *testing.T) {
 	}
 }
 
+// A bad name of a key, a cursor, a namespace or a queue never reaches the store.
+func TestBadTextsAreRefused(t *testing.T) {
+	s := &session{t: t, dir: "/nonexistent"}
+	long := strings.Repeat("x", 1025)
+	for _, try := range []struct {
+		code string
+		args []string
+	}{
+		{"invalid_name", []string{"enqueue", "chat", "1", "--key", "a\nb"}},
+		{"invalid_name", []string{"enqueue", "chat", "1", "--key", long}},
+		{"invalid", []string{"enqueue", "chat", "1", "--at", "1969-12-31T23:59:59Z"}},
+		{"too_large", []string{"cursor", "chat", "--set", long}},
+		{"invalid", []string{"cursor", "chat", "--set", "\xff"}},
+		{"invalid_name", []string{"cursor", "status"}},
+		{"invalid_name", []string{"reap", "a", "status"}},
+		{"invalid_name", []string{"wait", "a", "status"}},
+		{"invalid_name", []string{"ls", "status", "--overdue"}},
+		{"invalid_name", []string{"wait", "a", "--message", "x."}},
+		{"invalid_name", []string{"set", "--queue", "status"}},
+		{"invalid_name", []string{"set", "--queue", "a", "failed_namespace=a/"}},
+		{"invalid_name", []string{"reprocess", "--all", "--queue", "status"}},
+		{"invalid_name", []string{"reprocess", "m", "--namespace", ".x"}},
+	} {
+		s.refused(exitUsage, try.code, try.args...)
+	}
+}
+
 func TestDirectoryComesFromFlagEnvironmentOrHere(t *testing.T) {
 	s := newStore(t)
 	s.must("enqueue", "chat", "1")

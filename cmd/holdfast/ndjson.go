@@ -28,6 +28,7 @@ type feed struct {
 	s     store
 	queue string
 	shape queue.Message // what every message of the stream has in common
+	due   schedule
 
 	chunk  []queue.Message
 	lines  []int // where each message of the chunk stands in the stream
@@ -39,14 +40,14 @@ type feed struct {
 	last     int // the last line that was accepted
 }
 
-func (a *app) enqueueStream(ctx context.Context, q, file string, shape queue.Message) error {
+func (a *app) enqueueStream(ctx context.Context, q, file string, shape queue.Message, due schedule) error {
 	in, err := a.source(file)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	return a.withStore(ctx, func(s store) error {
-		f := feed{a: a, s: s, queue: q, shape: shape}
+		f := feed{a: a, s: s, queue: q, shape: shape, due: due}
 		lines := make(chan line)
 		reading, stop := context.WithCancel(ctx)
 		defer stop()
@@ -127,7 +128,7 @@ func (f *feed) take(ctx context.Context, l line) error {
 		f.linger = f.a.after(chunkLinger)
 	}
 	m := f.shape
-	m.Payload = l.text
+	m.Payload, m.NotBefore = l.text, f.due.from(time.Now())
 	f.chunk, f.lines, f.bytes = append(f.chunk, m), append(f.lines, l.number), f.bytes+len(l.text)
 	if len(f.chunk) == chunkMessages || f.bytes >= chunkBytes {
 		return f.flush(ctx)

@@ -37,7 +37,7 @@ func TestManyReceiptsShareCommits(t *testing.T) {
 	const n = 300
 	s := newStore(t)
 	s.mustFeed(strings.Repeat("1\n", 3*n), "enqueue", "chat", "--ndjson")
-	for _, command := range [][]string{{"release"}, {"ack"}, {"fail", "--cause", "x"}} {
+	for _, command := range [][]string{{"release"}, {"ack"}, {"retry"}, {"fail", "--cause", "x"}} {
 		var receipts, ids []string
 		for _, l := range lines(s.must("claim", "chat", "-n", fmt.Sprint(n), "--json")) {
 			c := decode[claimLine](t, l)
@@ -57,6 +57,11 @@ func TestManyReceiptsShareCommits(t *testing.T) {
 		if len(got) != n {
 			t.Errorf("%s: %d results", command[0], len(got))
 		}
+	}
+	before := decode[statusLine](t, s.must("status", "--json")).Revision
+	got := len(lines(s.must("reprocess", "--all")))
+	if commits := decode[statusLine](t, s.must("status", "--json")).Revision - before; got != n || commits == 0 || commits > n/4 {
+		t.Errorf("reprocess: %d results in %d commits", got, commits)
 	}
 }
 

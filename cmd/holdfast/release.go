@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,16 +12,24 @@ import (
 )
 
 func (a *app) releaseCmd() *cobra.Command {
-	return &cobra.Command{
+	var delay string
+	cmd := &cobra.Command{
 		Use:   "release RECEIPT...",
 		Short: "Return messages unworked; this does not count as a failure",
-		Long:  "Return messages unworked; this does not count as a failure." + shortReceiptHelp,
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Return messages unworked; this does not count as a failure. With --delay they are
+snoozed: not due before that time has passed.` + shortReceiptHelp,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.settleEach(cmd, args, "released", func(ctx context.Context, s store, r queue.Receipt) (string, error) {
-				_, err := certain(ctx, s, s.Release(ctx, r, queue.ReleaseOptions{}))
-				return "", err
+			d, err := parseDelay(delay)
+			if err != nil {
+				return err
+			}
+			return a.eachReceipt(cmd, args, "settled", func(ctx context.Context, s store, r queue.Receipt) (func(), error) {
+				_, err := certain(ctx, s, s.Release(ctx, r, queue.ReleaseOptions{Delay: d}))
+				return func() { a.printSettled(r, "released", "", time.Time{}) }, err
 			})
 		},
 	}
+	cmd.Flags().StringVar(&delay, "delay", "0s", "how long until they are due again")
+	return cmd
 }

@@ -18,6 +18,7 @@ import (
 type facts struct {
 	queue, id, receipt string
 	name               string // of a failed message
+	space              string // its failed namespace; empty: the default one
 	line               int    // of an NDJSON stream, from 1
 	accepted           *int64 // messages of a stream that were accepted before it
 	run                string // the next command, where the kind of error does not know it
@@ -54,6 +55,7 @@ func factsOf(err error) facts {
 		inner := factsOf(fe.err)
 		f.queue, f.id = pick(inner.queue, f.queue), pick(inner.id, f.id)
 		f.receipt, f.name = pick(inner.receipt, f.receipt), pick(inner.name, f.name)
+		f.space = pick(inner.space, f.space)
 		f.run, f.advice = pick(inner.run, f.run), pick(inner.advice, f.advice)
 		f.outside, f.overdue = f.outside || inner.outside, max(f.overdue, inner.overdue)
 		f.receipts = append(f.receipts, inner.receipts...)
@@ -91,6 +93,7 @@ type errorLine struct {
 	ID       string `json:"id,omitempty"`
 	Receipt  string `json:"receipt,omitempty"`
 	Name     string `json:"failed_name,omitempty"`
+	Space    string `json:"namespace,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Accepted *int64 `json:"accepted,omitempty"`
 
@@ -111,7 +114,7 @@ func (a *app) report(err error) {
 		text, run = text+"; "+advice, ""
 	}
 	if a.json {
-		a.errJSON(errorLine{text, k.code, k.exit, f.queue, f.id, f.receipt, f.name, f.line, f.accepted, f.overdue, f.receipts, run})
+		a.errJSON(errorLine{text, k.code, k.exit, f.queue, f.id, f.receipt, f.name, f.space, f.line, f.accepted, f.overdue, f.receipts, run})
 		return
 	}
 	where := ""
@@ -159,6 +162,10 @@ func (a *app) next(k kind, f facts) string {
 	if dir == "" {
 		dir = "."
 	}
+	space := ""
+	if f.space != "" {
+		space = " --namespace " + shellWord(f.space)
+	}
 	known := []struct{ mark, value string }{
 		{"{dir}", shellWord(dir)},
 		{"{queue}", shellWord(f.queue)}, {"{id}", shellWord(f.id)}, {"{receipt}", shellWord(f.receipt)},
@@ -179,7 +186,7 @@ func (a *app) next(k kind, f facts) string {
 	for _, fact := range known {
 		run = strings.ReplaceAll(run, fact.mark, fact.value)
 	}
-	return run
+	return strings.ReplaceAll(run, "{space}", space)
 }
 
 // shellWord quotes s where a shell would not take it as one plain word.

@@ -75,24 +75,36 @@ func TestT05CommandsUnderTheAndroidFilter(t *testing.T) {
 	run("", 0, "show", "mail", "a", "--payload")
 	run("", 0, "ack", receipt("a"))
 	run("", 0, "release", receipt("b"))
+	run("", 0, "retry", receipt("b"), "--error", "later")
+	run("", 0, "extend", receipt("b"), "--lease", "none")
+	run("", 1, "reap", "mail")
 	run("", 0, "fail", receipt("b"), "--cause", "no")
+	run("", 0, "reprocess", "b")
+	run("", 0, "fail", receipt("b"), "--cause", "no")
+	run("", 0, "pause", "mail")
+	run("", 0, "resume", "mail")
+	run("", 0, "cursor", "mail", "--set", "7")
 	run("", 0, "failed", "ls")
 	run("", 0, "failed", "show", "b", "--payload")
 	run("", 0, "failed", "purge", "b")
 	run("", 0, "clear", "mail")
+	run("", 0, "wait", "mail")
+	run("", 0, "enqueue", "mail", "1", "--key", "k", "--delay", "1h")
+	run("", 1, "wait", "mail", "--timeout", "10ms") // parks before it gives up
+	run("", 0, "wait", "mail", "--ignore-scheduled")
 	run("", 0, "status", "--json")
 	run("", 0, "verify")
 	run("", 0, "recover")
 	run("", 0, "set", "on_dead_owner=recover")
 	run("", 0, "version")
 	run("", 0, "completion", "bash")
-	run("", 1, "claim", "mail")
+	run("", 1, "claim", "mail", "--fair")
 	run("", 2, "enqueue", "a/ack", "1")
 
 	var out, errs bytes.Buffer
 	for _, c := range newApp(strings.NewReader(""), &out, &errs).root().Commands() {
 		switch name := c.Name(); {
-		case c.Hidden, name == "demo", name == "help": // demo starts processes
+		case c.Hidden, name == "demo", name == "work", name == "help": // demo and work start processes
 		case !seen[name]:
 			t.Errorf("%s was not run under the filter", name)
 		}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,31 +13,36 @@ import (
 
 // settledLine is the machine form of a settlement.
 type settledLine struct {
-	Receipt    string `json:"receipt"`
-	Queue      string `json:"queue"`
-	ID         string `json:"id"`
-	Result     string `json:"result"` // acked, released or failed
-	FailedName string `json:"failed_name,omitempty"`
+	Receipt    string     `json:"receipt"`
+	Queue      string     `json:"queue"`
+	ID         string     `json:"id"`
+	Result     string     `json:"result"` // acked, released, retried or failed
+	FailedName string     `json:"failed_name,omitempty"`
+	NotBefore  *time.Time `json:"not_before,omitempty"` // of a retry with a delay
 }
 
-func (a *app) printSettled(r queue.Receipt, result, failedName string) {
+// printSettled tells a settlement. A message that went to failed has a name there;
+// one that is due later was returned.
+func (a *app) printSettled(r queue.Receipt, result, failedName string, notBefore time.Time) {
 	a.did(result, r.Queue+" "+r.ID)
 	switch {
 	case a.json:
-		a.printJSON(settledLine{r.String(), r.Queue, r.ID, result, failedName})
+		a.printJSON(settledLine{r.String(), r.Queue, r.ID, result, failedName, orNull(notBefore)})
 	case failedName != "":
 		a.printf("%s %s %s, kept as failed %s\n", result, r.Queue, r.ID, failedName)
+	case !notBefore.IsZero():
+		a.printf("%s %s %s, due again at %s\n", result, r.Queue, r.ID, when(notBefore))
 	default:
 		a.printf("%s %s %s\n", result, r.Queue, r.ID)
 	}
 }
 
-// A settling settles one claim; fail gives the failed name, for errors too.
-type settling func(ctx context.Context, s store, r queue.Receipt) (failedName string, err error)
+// An acting does something to one claim; say prints what came of it.
+type acting func(ctx context.Context, s store, r queue.Receipt) (say func(), err error)
 
-// settleEach settles every receipt given: one that is refused is reported and the
-// others go on.
-func (a *app) settleEach(cmd *cobra.Command, given []string, result string, settle settling) error {
+// eachReceipt acts on every receipt given: one that is refused is reported and the
+// others go on. Verb says what an interrupted command had done to some of them.
+func (a *app) eachReceipt(cmd *cobra.Command, given []string, verb string, act acting) error {
 	ctx := cmd.Context()
 	return a.withChange(ctx, func(s store) error {
 		leases := leaseFinder{s: s}
@@ -48,13 +54,10 @@ func (a *app) settleEach(cmd *cobra.Command, given []string, result string, sett
 				continue
 			}
 			ops[i] = operand{key: r.String(), do: func(ctx context.Context) (func(), error) {
-				name, err := settle(ctx, s, r)
-				if err != nil {
-					return nil, about(err, facts{queue: r.Queue, id: r.ID, receipt: text, name: name})
-				}
-				return func() { a.printSettled(r, result, name) }, nil
+				say, err := act(ctx, s, r)
+				return say, about(err, facts{queue: r.Queue, id: r.ID, receipt: text})
 			}}
 		}
-		return a.eachOperand(ctx, "settled", ops)
+		return a.eachOperand(ctx, verb, ops)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,18 +16,32 @@ import (
 )
 
 func (a *app) statusCmd() *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	var interval time.Duration
+	cmd := &cobra.Command{
 		Use:   "status [QUEUE...]",
 		Short: "Show where the queues stand, in one snapshot",
 		Long: `Show the gauges of the queues named, or of all, in one snapshot. Complete means
 that nothing is pending and nothing processing; it says nothing about success. A
 look that could not be taken under the store's lock, or that found a dead owner's
-unfinished work, is marked as unsettled and is never complete.`,
+unfinished work, is marked as unsettled and is never complete.
+
+With --watch it looks again and again, and shows the status each time that it is
+another, until it is interrupted; with --json one line each time. Objects that nothing
+refers to are then not counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, q := range args {
 				if err := queue.CheckQueue(q); err != nil {
 					return err
 				}
+			}
+			switch {
+			case cmd.Flags().Changed("interval") && !watch:
+				return usagef("--interval goes with --watch")
+			case interval < minInterval:
+				return usagef("--interval %s: want at least %s", interval, minInterval)
+			case watch:
+				return a.watchStatus(cmd.Context(), args, interval)
 			}
 			return a.withLook(cmd.Context(), func(s store) error {
 				st, err := s.Status(cmd.Context(), queue.StatusOptions{Queues: args, Orphans: true})
@@ -38,6 +53,9 @@ unfinished work, is marked as unsettled and is never complete.`,
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show the status each time that it has changed")
+	cmd.Flags().DurationVar(&interval, "interval", defaultInterval, "how often --watch looks")
+	return cmd
 }
 
 // statusLine and queueLine are the fixed machine form.
@@ -45,7 +63,7 @@ type statusLine struct {
 	Revision uint64               `json:"revision"` // a number, as in enqueue
 	Settled  bool                 `json:"settled"`
 	Queues   map[string]queueLine `json:"queues"`
-	Orphans  int64                `json:"orphans"` // -1: could not be counted
+	Orphans  int64                `json:"orphans"` // -1: not counted
 	Owner    *queue.Owner         `json:"owner"`
 }
 
@@ -59,6 +77,8 @@ type queueLine struct {
 	Blocked    uint64         `json:"blocked"`
 	Overdue    uint64         `json:"overdue"`
 	Failed     uint64         `json:"failed"`
+	Paused     bool           `json:"paused"`
+	Space      string         `json:"failed_namespace"` // empty: the default one
 	Counters   queue.Counters `json:"counters"`
 }
 
@@ -68,7 +88,7 @@ func (a *app) printStatus(ctx context.Context, st queue.Status) {
 		for name, q := range st.Queues {
 			l.Queues[name] = queueLine{
 				q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
-				q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Counters,
+				q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Paused, q.FailedNamespace, q.Counters,
 			}
 		}
 		a.printJSON(l)
@@ -95,6 +115,14 @@ func (a *app) printStatus(ctx context.Context, st queue.Status) {
 				q.Blocked, q.Processing, q.Overdue, q.Failed, complete)
 		}
 		t.Flush()
+		for _, name := range slices.Sorted(maps.Keys(st.Queues)) {
+			if st.Queues[name].Paused {
+				a.printf("%s is paused\n", name)
+			}
+			if space := st.Queues[name].FailedNamespace; space != "" {
+				a.printf("%s keeps what fails in the namespace %s\n", name, space)
+			}
+		}
 	}
 	if st.Orphans > 0 {
 		a.printf("%s that nothing refers to (%d bytes)\n", plural(st.Orphans, "object"), st.OrphanBytes)

@@ -59,8 +59,18 @@ func TestAChangeIsToldWhenStdoutFails(t *testing.T) {
 	} else {
 		receipt = rows[0]
 	}
-	tells(run("", "fail", receipt, "--cause", "x"), "holdfast: failed mail m, but")
+	tells(run("", "extend", receipt, "--lease", "none"), "holdfast: extended mail m, but")
+	tells(run("", "reap", "--receipt", receipt), "holdfast: reaped mail m, but")
+	tells(run("", "retry", receipt), "holdfast: retried mail m, but")
+	tells(run("", "fail", s.claim("mail", "m").Receipt, "--cause", "x"), "holdfast: failed mail m, but")
+	tells(run("", "reprocess", "m"), "holdfast: reprocessed m, but")
+	tells(run("", "retry", s.claim("mail", "m").Receipt, "--max-failures", "1"), "holdfast: failed mail m, but")
 	tells(run("", "failed", "purge", "m"), "holdfast: purged m, but")
+	tells(run("", "pause", "mail"), "holdfast: paused mail, but")
+	tells(run("", "resume", "mail"), "holdfast: resumed mail, but")
+	tells(run("", "cursor", "mail", "--set", "7"), "holdfast: set the cursor of mail, but")
+	tells(run("", "set", "--queue", "mail", "failed_namespace=x"), "holdfast: set failed_namespace=x of mail, but")
+	tells(run("", "status", "--watch"), "holdfast: write ")
 	tells(run("1\n2\n3\n", "enqueue", "mail", "--ndjson"), "holdfast: accepted 3 messages, the first mail ")
 	tells(run("", "clear", "mail"), "holdfast: removed the messages of mail, but")
 	tells(run("", "set", "on_dead_owner=recover"), "holdfast: set on_dead_owner=recover, but")

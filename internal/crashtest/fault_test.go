@@ -61,7 +61,28 @@ var drivers = map[fsguard.Op]func(b bench) error{
 	fsguard.OpSync:      func(b bench) error { return b.file.Sync() },
 	fsguard.OpLock:      func(b bench) error { return b.file.Lock(fsguard.Exclusive) },
 	fsguard.OpUnlock:    func(b bench) error { return b.dir.Unlock() },
+	fsguard.OpDup:       dupOnce,
+	fsguard.OpWatch:     watchOnce,
 	fsguard.OpClose:     func(b bench) error { return b.dir.Close() },
+}
+
+func dupOnce(b bench) error {
+	dup, err := b.file.Dup()
+	switch {
+	case err == nil:
+		return dup.Close()
+	case dup != nil:
+		return fmt.Errorf("a duplicate beside %v", err)
+	}
+	return err
+}
+
+func watchOnce(b bench) error {
+	watch, err := b.w.Watch(b.root, "f")
+	if err == nil {
+		return fmt.Errorf("a watch, %v", watch.Close())
+	}
+	return err
 }
 
 // otherCalls are the methods that share an Op with another.
@@ -105,6 +126,10 @@ func TestEveryOpCanFail(t *testing.T) {
 					}
 					b := b()
 					b.w.Arm(plan)
+					want := want
+					if never := op == fsguard.OpDup || op == fsguard.OpWatch; never && where == "sim" && plan.Mode == FailingAfter {
+						want = errors.ErrUnsupported // it never succeeds there
+					}
 					wantErr(t, drive(b), op, want)
 					events := b.w.Events()
 					if !b.w.Fired() || len(events) != 1 || events[0].Op != op || events[0].N != 1 || b.w.Count(op) != 1 {
@@ -357,5 +382,28 @@ func TestKillSelf(t *testing.T) {
 	_, two := os.Stat(filepath.Join(dir, "two"))
 	if one != nil || !os.IsNotExist(two) {
 		t.Errorf("one: %v, two: %v", one, two)
+	}
+}
+
+// A duplicate whose success is hidden is closed: it keeps no lock.
+func TestHiddenDupKeepsNothing(t *testing.T) {
+	for name, plan := range map[string]Plan{
+		"fails after": FailAfter(1, syscall.EMFILE), "stops after": StopAfter(1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, fsguard.OS(), t.TempDir())
+			other := must(b.dir.Open("f"))(t).(*faultFile).file
+			ok(t, b.file.Lock(fsguard.Exclusive))
+			plan.Reads = true
+			b.w.Arm(plan)
+			if dup, err := b.file.Dup(); err == nil || dup != nil {
+				t.Fatalf("got %v, %v", dup, err)
+			}
+			ok(t, b.file.(*faultFile).file.Close())
+			if free := must(other.TryLock(fsguard.Exclusive))(t); !free {
+				t.Error("the lock is still held")
+			}
+			ok(t, other.Close())
+		})
 	}
 }

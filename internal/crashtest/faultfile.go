@@ -5,6 +5,7 @@ package crashtest
 import (
 	"errors"
 	"io"
+	"os"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -51,4 +52,20 @@ func (f *faultFile) syncIn(group int) error {
 	return f.w.run(call{
 		op: fsguard.OpSync, on: f.handle, name: f.Name(), path: f.path, group: group, do: f.file.Sync,
 	})
+}
+
+// Dup passes on a duplication. The wrapper does not follow the duplicate.
+func (f *faultFile) Dup() (dup *os.File, err error) {
+	err = f.w.run(call{
+		op: fsguard.OpDup, on: f.handle, name: f.Name(), path: f.path,
+		do: func() (err error) {
+			dup, err = f.file.Dup()
+			return err
+		},
+		undo: func() { _ = dup.Close() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dup, nil
 }

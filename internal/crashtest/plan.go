@@ -42,7 +42,8 @@ type Plan struct {
 	Times int // how many matching operations fail; 0 means all
 
 	// Reads makes the operations that change nothing count too: openroot, stat,
-	// space, info, lstat, readdir, opendir, open, read and close.
+	// space, info, lstat, readdir, opendir, open, read, dup, watch
+	// and close.
 	Reads bool
 
 	// Spell makes WriteFile several operations: itself, then the create, write,

@@ -123,6 +123,12 @@ func (p *Process) SyncAll(targets ...fsguard.Syncer) error {
 	return errors.Join(errs...)
 }
 
+// Watch answers that this disk sends no events. Whoever must not depend on them has
+// a poll.
+func (p *Process) Watch(dir, name string) (fsguard.Watch, error) {
+	return nil, p.do(fsguard.OpWatch, dir, func() error { return errors.ErrUnsupported })
+}
+
 // resolve follows path from the root, symlinks included.
 func (d *Disk) resolve(path string, uid uint32, depth int) (*inode, error) {
 	if depth > 40 {

@@ -3,7 +3,9 @@
 package crashtest
 
 import (
+	"errors"
 	"io"
+	"os"
 	"syscall"
 
 	"example.com/holdfast/internal/fsguard"
@@ -77,4 +79,10 @@ func (f *simFile) Sync() error {
 		f.n.sync()
 		return nil
 	})
+}
+
+// Dup answers errors.ErrUnsupported: no descriptor of the operating system stands
+// for a simulated description, and no child could inherit it.
+func (f *simFile) Dup() (*os.File, error) {
+	return nil, f.do(fsguard.OpDup, f.name, func() error { return errors.ErrUnsupported })
 }

@@ -31,6 +31,7 @@ func exercise(path string) (err error) {
 	if err != nil {
 		return err
 	}
+	var w Watch
 	steps := []struct {
 		name string
 		step func() error
@@ -55,14 +56,26 @@ func exercise(path string) (err error) {
 			return errors.Join(err, equal(string(p), "abc"))
 		}},
 		{"sync", func() error { return f.Sync() }},
+		{"dup", func() error {
+			dup, err := f.Dup()
+			if err != nil {
+				return err
+			}
+			return dup.Close()
+		}},
 		{"syncdir", func() error { return d.Sync() }},
 		{"syncall", func() error { return fsys.SyncAll(f, d, f) }},
 		{"close file", func() error { return f.Close() }},
 		{"open", func() (err error) { f, err = d.Open("a"); return err }},
 		{"close again", func() error { return f.Close() }},
 		{"openwrite", func() (err error) { f, err = d.OpenWrite("a"); return err }},
+		{"watch", func() (err error) { w, err = fsys.Watch(path, "a"); return err }},
 		{"writefile", func() error { return d.WriteFile("b", []byte("xyz")) }},
 		{"rename", func() error { return d.Rename("b", "a") }},
+		{"watch channel", func() error { <-w.C(); return nil }},
+		{"watch sure", func() error { _ = w.Sure(); return nil }},
+		{"watch lost", func() error { return held(!w.Lost(), nil) }},
+		{"close watch", func() error { return w.Close() }},
 		{"mkdir", func() error { return d.Mkdir("sub") }},
 		{"opendir", func() error { return closed(d.OpenDir("sub")) }},
 		{"opendir .", func() error { return closed(d.OpenDir(".")) }},
@@ -131,7 +144,7 @@ func TestExerciseIsComplete(t *testing.T) {
 		return true
 	})
 	for variable, typ := range map[string]reflect.Type{
-		"fsys": reflect.TypeFor[FS](), "d": reflect.TypeFor[Dir](), "f": reflect.TypeFor[File](),
+		"fsys": reflect.TypeFor[FS](), "d": reflect.TypeFor[Dir](), "f": reflect.TypeFor[File](), "w": reflect.TypeFor[Watch](),
 	} {
 		if typ.NumMethod() == 0 {
 			t.Errorf("%v has no methods", typ)

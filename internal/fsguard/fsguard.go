@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 )
 
 var (
@@ -38,7 +39,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // An Op is a kind of operation. A wrapper counts and fails operations by kind.
 type Op string
 
-// Every operation of the three interfaces. AllOps lists them; an implementation's
+// Every operation of the interfaces. AllOps lists them; an implementation's
 // test checks that none was forgotten.
 const (
 	OpOpenRoot  Op = "openroot"
@@ -62,6 +63,8 @@ const (
 	OpSync      Op = "sync"
 	OpLock      Op = "lock"
 	OpUnlock    Op = "unlock"
+	OpDup       Op = "dup"
+	OpWatch     Op = "watch"
 	OpClose     Op = "close"
 )
 
@@ -69,7 +72,7 @@ const (
 var AllOps = []Op{
 	OpOpenRoot, OpStat, OpSpace, OpInfo, OpLstat, OpReadDir, OpOpenDir, OpMkdir, OpCreate, OpOpen,
 	OpWriteFile, OpRename, OpRemove, OpRemoveDir, OpSyncDir, OpRead, OpWrite, OpAllocate, OpSync,
-	OpLock, OpUnlock, OpClose,
+	OpLock, OpUnlock, OpDup, OpWatch, OpClose,
 }
 
 // An Identity is the exact identity of a file. While a descriptor on it is held
@@ -127,6 +130,33 @@ type FS interface {
 	// implementation can, and waits for all. It returns the errors joined, nil
 	// only if all succeeded.
 	SyncAll(targets ...Syncer) error
+
+	// Watch watches for another file at name in the directory at path dir, symlinks
+	// in dir followed. What happened before it returned is not told.
+	// errors.ErrUnsupported: nothing is told here.
+	Watch(dir, name string) (Watch, error)
+}
+
+// A Watch tells that a name in a directory may mean another file than before.
+// Methods may be called concurrently.
+type Watch interface {
+	// C receives when another file was renamed over the name or made there, when
+	// the name was removed or renamed, and when the watch was lost; not when the file
+	// there, or any other name, changes. Signals that nobody has received yet are
+	// one. C is never closed.
+	C() <-chan struct{}
+
+	// Lost reports that the watch may have missed something and tells no more:
+	// events came too fast, the directory was moved, removed or unmounted, or reading
+	// failed. Close it and make another.
+	Lost() bool
+
+	// Sure reports whether a watch that is not lost has missed nothing of what was
+	// done through this mount of the filesystem.
+	Sure() bool
+
+	// Close ends the watch and gives back its descriptors.
+	Close() error
 }
 
 // A Space tells what filesystem a directory is on.
@@ -198,7 +228,8 @@ type Dir interface {
 	Close() error
 }
 
-// A File is an open plain file. Only ReadAt and Info may be called concurrently.
+// A File is an open plain file. Only ReadAt, Info and Dup may be called
+// concurrently.
 type File interface {
 	Locker
 
@@ -222,6 +253,13 @@ type File interface {
 	// not be called on this File again: the kernel may have dropped the data and
 	// would answer nil.
 	Sync() error
+
+	// Dup gives a duplicate of the descriptor for a child process to inherit. It is
+	// of this same open file description and has its lock: the lock lives until the
+	// last of them is closed, wherever, or any of them unlocks it. It is
+	// close-on-exec here; exec.Cmd.ExtraFiles hands it on. A simulated file answers
+	// errors.ErrUnsupported.
+	Dup() (*os.File, error)
 
 	Close() error
 }

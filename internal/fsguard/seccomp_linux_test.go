@@ -86,6 +86,7 @@ func TestErrnos(t *testing.T) {
 		{"fallocate", unix.ENOSPC, "allocate fails"},
 		{"fsync", unix.EIO, "sync fails"},
 		{"fsync", unix.EINVAL, "sync fails"},
+		{"fcntl", unix.EMFILE, "dup fails"},
 		{"fchmod", unix.EPERM, "create fails"},
 		{"fchmodat", unix.EPERM, "mkdir fails"},
 	}
@@ -156,6 +157,15 @@ var acts = map[string]func(dir string, errno syscall.Errno) error{
 			names, derr := d.ReadDir()
 			data, rerr := ReadAll(f, 100)
 			return errors.Join(err, derr, rerr, equal(fmt.Sprint(names), "[a]"), equal(string(data), "content"))
+		})
+	},
+	"dup fails": func(dir string, errno syscall.Errno) error {
+		return withFile(dir, func(_ Dir, f File) error {
+			dup, err := f.Dup()
+			if dup != nil {
+				return errors.New("a duplicate beside an error")
+			}
+			return errors.Join(failure(err, OpDup, errno), held(f.TryLock(Exclusive)))
 		})
 	},
 	"create fails": func(dir string, errno syscall.Errno) error {

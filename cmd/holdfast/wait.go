@@ -1,0 +1,122 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	holdfast "example.com/holdfast/v2"
+
+	"example.com/holdfast/queue"
+)
+
+func (a *app) waitCmd() *cobra.Command {
+	var o queue.WaitOptions
+	var timeout string
+	cmd := &cobra.Command{
+		Use:   "wait [QUEUE...]",
+		Short: "Wait until queues are complete",
+		Long: `Wait until one snapshot shows that in the queues named, or in all, nothing is pending
+and nothing processing, and print that status. It says nothing about success, nor
+that no more will come. An unknown queue is empty. With --message wait for one message
+of one queue: until no generation of that ID is live; give the whole ID.
+
+Changes of other processes wake it. Exit code 1: --timeout passed first; the status
+that is printed is then the one at that time.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			within, err := parseTimeout(timeout)
+			if err != nil {
+				return err
+			}
+			o.Queues = args
+			switch {
+			case !cmd.Flags().Changed("message"):
+			case o.Message == "":
+				return usagef("--message is empty: leave it out to wait for whole queues")
+			case len(args) != 1:
+				return usagef("--message is an ID of one queue: holdfast wait QUEUE --message ID")
+			}
+			if err := o.Check(); err != nil {
+				return err
+			}
+			return a.wait(cmd.Context(), o, within)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&timeout, "timeout", "none", "how long to wait; none is for ever")
+	flags.StringVar(&o.Message, "message", "", "wait for the message of this ID only")
+	flags.BoolVar(&o.IgnoreScheduled, "ignore-scheduled", false, "do not wait for messages that are not due yet")
+	return cmd
+}
+
+// wait waits and prints the final status; within 0 is for ever.
+func (a *app) wait(ctx context.Context, o queue.WaitOptions, within time.Duration) error {
+	var st queue.Status
+	waiting, cancel := ctx, context.CancelFunc(func() {})
+	if within > 0 {
+		waiting, cancel = context.WithTimeoutCause(ctx, within, errTimedOut)
+	}
+	defer cancel()
+	err := use(waiting, a.openToWait, a.dir, a.lookOptions(), func(s store) (err error) {
+		st, err = s.Wait(waiting, o)
+		return err
+	})
+	switch {
+	case err == nil:
+		a.printStatus(ctx, st)
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && context.Cause(waiting) == errTimedOut:
+		return a.waitedFor(ctx, o, within)
+	case interrupted(err):
+		return &stoppedError{"stopped waiting"}
+	}
+	return err
+}
+
+// openToWait opens the store as one who may recover it, where the operator consented,
+// or where that is not permitted, for looking. It waits for the lock: what is
+// complete is never decided without it.
+func (a *app) openToWait(ctx context.Context, dir string, o *holdfast.Options) (store, error) {
+	o.LookAfter = 0
+	s, err := a.engine.open(ctx, dir, o)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return a.engine.look(ctx, dir, o)
+	}
+	return s, err
+}
+
+// waitedFor prints where the queues stand when the time is over.
+func (a *app) waitedFor(ctx context.Context, o queue.WaitOptions, within time.Duration) error {
+	var f facts
+	what := "the store is"
+	if len(o.Queues) > 0 {
+		what = strings.Join(o.Queues, ", ") + " is"
+	}
+	if len(o.Queues) == 1 {
+		f.queue = o.Queues[0]
+	} else {
+		f.run = otherwise
+	}
+	if o.Message != "" {
+		f.id, what = o.Message, o.Queues[0]+" "+o.Message+" is"
+	}
+	err := a.withLook(ctx, func(s store) error {
+		st, err := s.Status(ctx, queue.StatusOptions{Queues: o.Queues})
+		if err == nil {
+			a.printStatus(ctx, st)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return about(fmt.Errorf("%s not complete after %s: %w", what, within, errTimedOut), f)
+}

@@ -1,0 +1,249 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"example.com/holdfast/queue"
+)
+
+// Defaults and bounds of the options.
+const (
+	DefaultLease         = time.Minute
+	DefaultGrace         = 10 * time.Second
+	DefaultDrain         = 20 * time.Second
+	DefaultReapEvery     = 15 * time.Second
+	DefaultBase          = 2 * time.Second
+	DefaultMaxDelay      = time.Hour
+	DefaultStoreFailures = 20
+
+	MaxConcurrency = 1000
+	MinLease       = 100 * time.Millisecond
+)
+
+// Options shapes a [Run]. The zero value works; a bad value is an error.
+type Options struct {
+	// Concurrency is how many handlers run at once, [MaxConcurrency] at most. Zero: 1.
+	Concurrency int
+
+	// Lease is how long a claim lasts unless renewed; it is renewed at a third of it
+	// while the handler runs. The messages of a process that dies come back after it
+	// at the latest. From [MinLease] to queue.MaxLease. Zero: 1 minute.
+	Lease time.Duration
+
+	// Timeout is the time limit of a handler for one message; then its context is
+	// cancelled with [ErrTimeout]. Zero: none.
+	Timeout time.Duration
+
+	// Grace is how long after its context was cancelled a handler may still run before
+	// it is reported as stuck and its lease is no longer renewed. Zero: 10 s.
+	Grace time.Duration
+
+	// Retry says when a message that failed is tried again, and how often.
+	Retry RetryPolicy
+
+	// Drain is how long running handlers may go on, uncancelled, after the context of
+	// Run was cancelled. Zero: 20 s. Negative: not at all.
+	Drain time.Duration
+
+	// ReapEvery is the time between two reapings of the queue, spread by a tenth to
+	// either side so that workers started together part. Zero: 15 s.
+	ReapEvery time.Duration
+
+	// Label says who claims, for people who look. At most 128 bytes. Empty: none.
+	Label string
+
+	// Fair rotates over keys; see queue.ClaimOptions. False: oldest first.
+	Fair bool
+
+	// StoreFailures is how many times in a row one kind of store call (claim, settle,
+	// renew, reap, wait) may fail before Run gives up, with back-off from 100 ms
+	// doubling to 30 s in between: by default some five minutes. Zero: 20. Negative:
+	// never.
+	StoreFailures int
+
+	// Fatal names further store errors that end Run at once, because no repetition can
+	// help. queue.ErrInvalid, queue.ErrClosed and errors.ErrUnsupported always do. Nil:
+	// none beside them. Every other error is tried again, StoreFailures times, logged
+	// each time: the worker cannot know which errors of an engine pass, and an operator
+	// may mend a store under a worker that waits.
+	Fatal func(error) bool
+
+	// Logger takes the log. Nil: slog.Default().
+	Logger *slog.Logger
+
+	// Observe is told of everything that happens, for metrics. It is called by the
+	// loop itself, one event at a time and outside of locks: it must be quick. A panic
+	// in it is logged and does no harm. Nil: nobody is told.
+	Observe func(Event)
+
+	seams seams
+}
+
+// GroupOptions shapes a [Group]. Each field is that of [Options], for all queues of
+// the group together.
+type GroupOptions struct {
+	Concurrency   int
+	Grace         time.Duration
+	Drain         time.Duration
+	ReapEvery     time.Duration
+	Label         string
+	StoreFailures int
+	Fatal         func(error) bool
+	Logger        *slog.Logger
+	Observe       func(Event)
+
+	// Weighted draws the queue of each free slot at random by weight. False: strict;
+	// a queue is claimed from only while nothing is due in those added before it.
+	Weighted bool
+
+	seams seams
+}
+
+// QueueOptions shapes one queue of a [Group]. Each field but Weight is that of
+// [Options].
+type QueueOptions struct {
+	Lease   time.Duration
+	Timeout time.Duration
+	Retry   RetryPolicy
+	Fair    bool
+
+	// Weight is the queue's share of the free slots in a weighted group, while others
+	// have messages due too. Zero: 1.
+	Weight int
+}
+
+// RetryPolicy says when a message that failed is tried again, and how often.
+//
+// The delay after a failure is drawn uniformly from 0 to the smaller of Max and
+// Base·2ⁿ, both ends included, where n counts the message's failures before this
+// one: full jitter. With the defaults the first delay is at most 2 s, the second at
+// most 4 s, and from the twelfth on at most 1 h.
+type RetryPolicy struct {
+	Base time.Duration // zero: 2 s
+	Max  time.Duration // zero: 1 h, or Base where that is longer
+
+	// MaxFailures is the number of failures at which a message goes to failed. Zero:
+	// 20. Snoozes, releases and lapses are none.
+	MaxFailures uint64
+
+	// MaxLapses is the number of claims of a message ended by reaping at which it goes
+	// to failed: it may be what kills its workers. Zero: 10.
+	MaxLapses uint64
+}
+
+// seams are what tests put in place of the system.
+type seams struct {
+	wall func(now time.Time) time.Time          // what the wall clock says now; nil: as now does
+	draw func(most time.Duration) time.Duration // uniform in [0, most]; nil: math/rand/v2
+}
+
+func (s seams) checked() seams {
+	if s.wall == nil {
+		s.wall = func(now time.Time) time.Time { return now }
+	}
+	if s.draw == nil {
+		s.draw = func(most time.Duration) time.Duration { return rand.N(most + 1) }
+	}
+	return s
+}
+
+func (o Options) group() GroupOptions {
+	return GroupOptions{
+		Concurrency: o.Concurrency, Grace: o.Grace, Drain: o.Drain, ReapEvery: o.ReapEvery, Label: o.Label,
+		StoreFailures: o.StoreFailures, Fatal: o.Fatal, Logger: o.Logger, Observe: o.Observe, seams: o.seams,
+	}
+}
+
+func (o Options) queue() QueueOptions {
+	return QueueOptions{Lease: o.Lease, Timeout: o.Timeout, Retry: o.Retry, Fair: o.Fair}
+}
+
+// checked gives the options with their defaults filled in, or says what is wrong.
+func (o GroupOptions) checked() (GroupOptions, error) {
+	if o.Concurrency < 0 || o.Concurrency > MaxConcurrency {
+		return o, fmt.Errorf("concurrency %d: from 1 to %d: %w", o.Concurrency, MaxConcurrency, queue.ErrInvalid)
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 1
+	}
+	if err := queue.CheckText("label", o.Label); err != nil {
+		return o, err
+	}
+	if err := atLeast("grace", &o.Grace, DefaultGrace, 1); err != nil {
+		return o, err
+	}
+	if err := atLeast("reaping interval", &o.ReapEvery, DefaultReapEvery, time.Millisecond); err != nil {
+		return o, err
+	}
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	if o.StoreFailures == 0 {
+		o.StoreFailures = DefaultStoreFailures
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.seams = o.seams.checked()
+	return o, nil
+}
+
+// checked is as [GroupOptions.checked].
+func (o QueueOptions) checked() (QueueOptions, error) {
+	if err := atLeast("lease", &o.Lease, DefaultLease, MinLease); err != nil {
+		return o, err
+	}
+	if o.Timeout < 0 {
+		return o, fmt.Errorf("time limit %s: from 0: %w", o.Timeout, queue.ErrInvalid)
+	}
+	if o.Weight < 0 || o.Weight > 1e6 {
+		return o, fmt.Errorf("weight %d: from 1 to 1000000: %w", o.Weight, queue.ErrInvalid)
+	}
+	if o.Weight == 0 {
+		o.Weight = 1
+	}
+	var err error
+	o.Retry, err = o.Retry.checked()
+	return o, err
+}
+
+func (p RetryPolicy) checked() (RetryPolicy, error) {
+	if err := atLeast("base delay", &p.Base, DefaultBase, time.Millisecond); err != nil {
+		return p, err
+	}
+	if err := atLeast("longest delay", &p.Max, max(DefaultMaxDelay, p.Base), p.Base); err != nil {
+		return p, err
+	}
+	if p.MaxFailures == 0 {
+		p.MaxFailures = queue.DefaultMaxFailures
+	}
+	if p.MaxLapses == 0 {
+		p.MaxLapses = queue.DefaultMaxLapses
+	}
+	return p, nil
+}
+
+// atLeast fills in the default of a duration and checks its bounds.
+func atLeast(what string, d *time.Duration, zero, least time.Duration) error {
+	if *d == 0 {
+		*d = zero
+	}
+	if *d < least || *d > queue.MaxLease {
+		return fmt.Errorf("%s %s: from %s to %s: %w", what, *d, least, queue.MaxLease, queue.ErrInvalid)
+	}
+	return nil
+}
+
+// fatal reports whether no repetition of a store call that answered err can help.
+func (o GroupOptions) fatal(err error) bool {
+	for _, sure := range []error{queue.ErrInvalid, queue.ErrClosed, errors.ErrUnsupported} {
+		if errors.Is(err, sure) {
+			return true
+		}
+	}
+	return o.Fatal != nil && o.Fatal(err)
+}
