@@ -109,5 +109,5 @@ type StatusOptions struct {
 type WaitOptions struct {
 	Queues          []string // none: every queue. An unknown queue is empty
 	Message         string   // wait until no generation of this ID is live in the one queue named
-	IgnoreScheduled bool     // do not wait for messages that are not due yet
+	IgnoreScheduled bool     // do not wait for messages that are not due yet, nor for what they hold back
 }

@@ -256,6 +256,7 @@ func (d *draft) timed(l lease, length time.Duration) lease {
 	l.deadline, l.bootID, l.bootEnds = 0, "", 0
 	ends := length != queue.NoDeadline
 	if ends {
+		length = (length + time.Millisecond - 1).Truncate(time.Millisecond) // never shorter than asked
 		l.deadline = d.millis + length.Milliseconds()
 	}
 	if d.now.BootID != "" && (ends || !l.holder.zero()) {

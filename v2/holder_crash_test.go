@@ -37,10 +37,10 @@ func holderScenario() crashtest.Scenario {
 			}
 			defer s.Close()
 			j.Begin("holder", nil)
-			if name, err := hold(s); err == nil {
+			if name, err := holdNow(s); err == nil {
 				j.Ack("holder", name)
 			}
-			_ = proving(s, func(v *prover) error {
+			_ = proveUnderLock(s, func(v *prover) error {
 				_, _ = v.dead(named)
 				v.sweep(keepNamed)
 				return nil
@@ -52,14 +52,14 @@ func holderScenario() crashtest.Scenario {
 				return err
 			}
 			defer s.Close()
-			ours, err := hold(s)
+			ours, err := holdNow(s)
 			if err != nil {
 				return err
 			}
 			if report, err := s.Verify(context.Background(), VerifyOptions{}); err != nil || !report.OK || !report.Settled {
 				return fmt.Errorf("verify: %+v, %v", report, err)
 			}
-			return proving(s, func(v *prover) error {
+			return proveUnderLock(s, func(v *prover) error {
 				var report Report
 				if err := verifyHolders(v.p, &report); err != nil || len(report.Faults) > 0 {
 					return fmt.Errorf("verify: %+v, %v", report, err)

@@ -25,8 +25,8 @@ type holdingBench struct {
 	disk *crashtest.Disk // nil: the real filesystem
 }
 
-// simBench is a holdingBench on a simulated disk of its own.
-func simBench(t testing.TB) holdingBench {
+// simHolding is a holdingBench on a simulated disk of its own.
+func simHolding(t testing.TB) holdingBench {
 	t.Helper()
 	d := crashtest.NewDisk()
 	d.MkdirAll("/data")
@@ -37,8 +37,8 @@ func simBench(t testing.TB) holdingBench {
 	return holdingBench{crashDir, d}
 }
 
-// osBench is one on the real filesystem.
-func osBench(t *testing.T) holdingBench {
+// osHolding is one on the real filesystem.
+func osHolding(t *testing.T) holdingBench {
 	t.Helper()
 	s, dir := newTestStore(t, nil)
 	mustDo(t, s.Close())
@@ -56,8 +56,8 @@ func (b holdingBench) deadHolder(t testing.TB) token {
 
 // holdingOnBoth runs a test on the simulated disk and on the real filesystem.
 func holdingOnBoth(t *testing.T, test func(t *testing.T, b holdingBench)) {
-	t.Run("sim", func(t *testing.T) { test(t, simBench(t)) })
-	t.Run("os", func(t *testing.T) { test(t, osBench(t)) })
+	t.Run("sim", func(t *testing.T) { test(t, simHolding(t)) })
+	t.Run("os", func(t *testing.T) { test(t, osHolding(t)) })
 }
 
 // process starts another process and opens the store in it.
@@ -105,8 +105,8 @@ func (h *holding) kill() {
 	h.set.die()
 }
 
-// hold makes the holder, as a claim would.
-func hold(s *Store) (name token, err error) {
+// holdNow makes the holder, as a claim would.
+func holdNow(s *Store) (name token, err error) {
 	err = s.submit(context.Background(), &call{writes: true, decide: func(v *view) (err error) {
 		name, err = s.holder(v.pins)
 		return err
@@ -116,7 +116,7 @@ func hold(s *Store) (name token, err error) {
 
 func mustHold(t testing.TB, s *Store) token {
 	t.Helper()
-	name, err := hold(s)
+	name, err := holdNow(s)
 	mustDo(t, err)
 	if name.zero() {
 		t.Fatal("a holder without a name")
@@ -124,8 +124,8 @@ func mustHold(t testing.TB, s *Store) token {
 	return name
 }
 
-// proving runs f with a prover, under the lock.
-func proving(s *Store, f func(v *prover) error) error {
+// proveUnderLock runs f with a prover, under the lock.
+func proveUnderLock(s *Store, f func(v *prover) error) error {
 	return s.submit(context.Background(), &call{writes: true, decide: func(v *view) error {
 		p := newProver(s, v.pins)
 		defer p.close()
@@ -133,25 +133,25 @@ func proving(s *Store, f func(v *prover) error) error {
 	}})
 }
 
-func isDead(s *Store, h token) (dead bool, err error) {
-	err = proving(s, func(v *prover) (err error) {
+func holderDead(s *Store, h token) (dead bool, err error) {
+	err = proveUnderLock(s, func(v *prover) (err error) {
 		dead, err = v.dead(h)
 		return err
 	})
 	return dead, err
 }
 
-func wantDead(t testing.TB, s *Store, h token, want bool) {
+func wantHolderDead(t testing.TB, s *Store, h token, want bool) {
 	t.Helper()
-	if got, err := isDead(s, h); err != nil || got != want {
+	if got, err := holderDead(s, h); err != nil || got != want {
 		t.Fatalf("dead: %v, %v; want %v", got, err, want)
 	}
 }
 
-// sweepBut sweeps as after a commit whose leases name only these.
-func sweepBut(t testing.TB, s *Store, named ...token) {
+// sweepHolders sweeps as after a commit whose leases name only these.
+func sweepHolders(t testing.TB, s *Store, named ...token) {
 	t.Helper()
-	mustDo(t, proving(s, func(v *prover) error {
+	mustDo(t, proveUnderLock(s, func(v *prover) error {
 		v.sweep(func(h token) bool { return slices.Contains(named, h) })
 		return nil
 	}))

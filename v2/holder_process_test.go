@@ -29,7 +29,7 @@ func holdRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	name, err := hold(s)
+	name, err := holdNow(s)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func holdAndRun(args []string) error {
 	if err != nil {
 		return err
 	}
-	name, err := hold(s)
+	name, err := holdNow(s)
 	if err != nil {
 		return err
 	}
@@ -103,35 +103,35 @@ func (p *process) kill(t *testing.T) {
 // not, whatever its handles do.
 func TestKilledHolderIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
-	b := osBench(t)
+	b := osHolding(t)
 	asker := b.process(t)
 	p, name := startHolder(t, "hold", b.dir)
-	wantDead(t, asker.Store, name, false)
+	wantHolderDead(t, asker.Store, name, false)
 	p.kill(t)
-	wantDead(t, asker.Store, name, true)
-	sweepBut(t, asker.Store, name)
+	wantHolderDead(t, asker.Store, name, true)
+	sweepHolders(t, asker.Store, name)
 	b.wantFiles(t, name)
-	sweepBut(t, asker.Store)
+	sweepHolders(t, asker.Store)
 	b.wantFiles(t)
-	wantDead(t, asker.Store, name, false) // nothing is left to prove it by
+	wantHolderDead(t, asker.Store, name, false) // nothing is left to prove it by
 }
 
 // A process that ends by itself is as dead as one that was killed.
 func TestEndedHolderIsDead(t *testing.T) {
 	t.Parallel()
-	b := osBench(t)
+	b := osHolding(t)
 	asker := b.process(t)
 	p, name := startHolder(t, "hold", b.dir)
 	mustDo(t, p.in.Close())
 	_, err := p.rest()
 	mustDo(t, err)
-	wantDead(t, asker.Store, name, true)
+	wantHolderDead(t, asker.Store, name, true)
 }
 
 // A process that is stopped is not dead.
 func TestStoppedHolderLives(t *testing.T) {
 	t.Parallel()
-	b := osBench(t)
+	b := osHolding(t)
 	asker := b.process(t)
 	p, name := startHolder(t, "hold", b.dir)
 	pid := p.cmd.Process.Pid
@@ -147,12 +147,12 @@ func TestStoppedHolderLives(t *testing.T) {
 	if !status.Stopped() {
 		t.Fatalf("the child is %#x", status)
 	}
-	wantDead(t, asker.Store, name, false)
-	sweepBut(t, asker.Store)
+	wantHolderDead(t, asker.Store, name, false)
+	sweepHolders(t, asker.Store)
 	b.wantFiles(t, name)
 	mustDo(t, syscall.Kill(pid, syscall.SIGCONT))
 	p.kill(t)
-	wantDead(t, asker.Store, name, true)
+	wantHolderDead(t, asker.Store, name, true)
 }
 
 // A command that inherited the descriptor keeps its parent's claims after that was
@@ -161,20 +161,20 @@ func TestInheritedHolder(t *testing.T) {
 	for _, how := range []string{"inherits", "does not inherit"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			b := osBench(t)
+			b := osHolding(t)
 			asker := b.process(t)
 			p, name := startHolder(t, "hold and run", b.dir, how)
-			wantDead(t, asker.Store, name, false)
+			wantHolderDead(t, asker.Store, name, false)
 			// Only the parent: the command has its pipes, so Wait would wait for both.
 			mustDo(t, p.cmd.Process.Kill())
 			_, err := p.cmd.Process.Wait()
 			mustDo(t, err)
-			wantDead(t, asker.Store, name, how != "inherits")
-			sweepBut(t, asker.Store, name)
+			wantHolderDead(t, asker.Store, name, how != "inherits")
+			sweepHolders(t, asker.Store, name)
 			b.wantFiles(t, name)
 			mustDo(t, p.in.Close()) // the command ends
 			b.awaitFree(t, name)
-			wantDead(t, asker.Store, name, true)
+			wantHolderDead(t, asker.Store, name, true)
 		})
 	}
 }
@@ -193,7 +193,7 @@ func (b holdingBench) awaitFree(t *testing.T, h token) {
 func TestHoldersWhileSweeping(t *testing.T) {
 	t.Parallel()
 	const processes, lives = 8, 12
-	b := osBench(t)
+	b := osHolding(t)
 	asker := b.process(t)
 	children := make([]*process, processes)
 	for i := range children {
@@ -218,10 +218,10 @@ func TestHoldersWhileSweeping(t *testing.T) {
 			}
 			left--
 		default:
-			sweepBut(t, asker.Store)
+			sweepHolders(t, asker.Store)
 		}
 	}
-	sweepBut(t, asker.Store)
+	sweepHolders(t, asker.Store)
 	b.wantFiles(t)
 	t.Logf("%d holders came and went under %d sweeps", processes*lives, sweeps)
 }
@@ -241,7 +241,7 @@ func holdMany(args []string) error {
 		if p.Store, err = Open(context.Background(), args[0], &Options{holders: p.set}); err != nil {
 			return err
 		}
-		name, err := hold(p.Store)
+		name, err := holdNow(p.Store)
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func holdMany(args []string) error {
 // stillHolds checks that a living holder is not dead and that its path names the file
 // that it has locked.
 func stillHolds(s *Store, p *holding, name token) error {
-	return proving(s, func(v *prover) error {
+	return proveUnderLock(s, func(v *prover) error {
 		if dead, err := v.dead(name); dead || err != nil {
 			return fmt.Errorf("dead: %v, %w", dead, err)
 		}

@@ -20,7 +20,7 @@ func TestHolderMakesNoForbiddenCalls(t *testing.T) {
 	t.Parallel()
 	needSeccomp(t)
 	calls := slices.Concat(sandbox.Links, sandbox.Android, []string{"kill", "tkill", "ptrace", "process_vm_readv"})
-	b := osBench(t)
+	b := osHolding(t)
 	gone, dead := startHolder(t, "hold", b.dir)
 	gone.kill(t)
 	_, living := startHolder(t, "hold", b.dir)
@@ -33,7 +33,7 @@ func TestHolderMakesNoForbiddenCalls(t *testing.T) {
 		t.Fatal(lines[0])
 	}
 	b.wantFiles(t, living, ours) // of the dead, its own is left
-	sweepBut(t, b.process(t).Store)
+	sweepHolders(t, b.process(t).Store)
 	b.wantFiles(t, living)
 }
 
@@ -51,17 +51,17 @@ func proveUnderFilter(args []string) error {
 	if err != nil {
 		return err
 	}
-	ours, err := hold(s)
+	ours, err := holdNow(s)
 	if err != nil {
 		return err
 	}
 	for i, text := range []string{args[2], args[3], ours.String()} {
 		h, _ := parseToken(text)
-		if dead, err := isDead(s, h); dead != (i == 0) || err != nil {
+		if dead, err := holderDead(s, h); dead != (i == 0) || err != nil {
 			return fmt.Errorf("%s is dead: %v, %v", text, dead, err)
 		}
 	}
-	err = proving(s, func(v *prover) error {
+	err = proveUnderLock(s, func(v *prover) error {
 		v.sweep(func(token) bool { return false })
 		return nil
 	})

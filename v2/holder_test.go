@@ -3,15 +3,10 @@
 package holdfast
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/holdfast/internal/crashtest"
-	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
@@ -39,16 +33,16 @@ func TestHolderIsOfTheProcess(t *testing.T) {
 		}
 		b.wantFiles(t, name, theirs)
 		for _, s := range []*Store{one.Store, second} {
-			wantDead(t, s, name, false)
+			wantHolderDead(t, s, name, false)
 			mustDo(t, s.Close())
-			wantDead(t, other.Store, name, false)
+			wantHolderDead(t, other.Store, name, false)
 		}
 		if got := mustHold(t, b.handle(t, one, nil)); got != name {
 			t.Errorf("a later handle is %s, want %s", got, name)
 		}
 		one.kill()
-		wantDead(t, other.Store, name, true)
-		wantDead(t, other.Store, theirs, false)
+		wantHolderDead(t, other.Store, name, true)
+		wantHolderDead(t, other.Store, theirs, false)
 	})
 }
 
@@ -113,7 +107,7 @@ func TestHolderCost(t *testing.T) {
 // A directory that took the place of the namespace is another one, though its inode
 // number be the same again: a holder there would name a file that nobody locked.
 func TestHolderOfARestoredStore(t *testing.T) {
-	b := simBench(t)
+	b := simHolding(t)
 	d := b.disk
 	p := b.process(t)
 	name := mustHold(t, p.Store)
@@ -149,7 +143,7 @@ func TestHolderDescriptor(t *testing.T) {
 	b.dir = dir
 	mustDo(t, s.Close())
 	one, other := b.process(t), b.process(t)
-	before := mustStatus(t, one.Store).Revision
+	before := holdingStatus(t, one.Store).Revision
 	var dups []*os.File
 	for range 2 {
 		dup, err := one.Holder(t.Context())
@@ -164,15 +158,15 @@ func TestHolderDescriptor(t *testing.T) {
 	}
 	mustDo(t, dups[0].Close())
 	one.kill()
-	wantDead(t, other.Store, name, false)
+	wantHolderDead(t, other.Store, name, false)
 	mustDo(t, dups[1].Close())
-	wantDead(t, other.Store, name, true)
-	if after := mustStatus(t, other.Store).Revision; after != before {
+	wantHolderDead(t, other.Store, name, true)
+	if after := holdingStatus(t, other.Store).Revision; after != before {
 		t.Errorf("revision %d became %d", before, after)
 	}
 }
 
-func mustStatus(t testing.TB, s *Store) queue.Status {
+func holdingStatus(t testing.TB, s *Store) queue.Status {
 	t.Helper()
 	st, err := s.Status(context.Background(), queue.StatusOptions{})
 	mustDo(t, err)
@@ -181,7 +175,7 @@ func mustStatus(t testing.TB, s *Store) queue.Status {
 
 // However many goroutines and handles are first at once, a process is one holder.
 func TestHolderAtOnce(t *testing.T) {
-	b := osBench(t)
+	b := osHolding(t)
 	p := b.process(t)
 	second := b.handle(t, p, nil)
 	var wg sync.WaitGroup
@@ -204,7 +198,7 @@ func TestHolderAtOnce(t *testing.T) {
 }
 
 func TestHolderRefusals(t *testing.T) {
-	b := simBench(t)
+	b := simHolding(t)
 	d := b.disk
 	p := b.process(t)
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -250,7 +244,7 @@ func TestHoldersDirectory(t *testing.T) {
 		{"not readable", func(d *crashtest.Disk, at string) { d.MkdirAll(at); d.Chmod(at, 0) }, fs.ErrPermission, "holders", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := simBench(t)
+			b := simHolding(t)
 			d := b.disk
 			gone := b.process(t)
 			name := mustHold(t, gone.Store)
@@ -260,12 +254,12 @@ func TestHoldersDirectory(t *testing.T) {
 			before := d.Tree()
 
 			p := b.process(t)
-			_, err := hold(p.Store)
+			_, err := holdNow(p.Store)
 			refusal(t, "hold", err, c.want, c.names)
-			if dead, err := isDead(p.Store, name); dead || (err != nil) != (c.want == fs.ErrPermission) {
+			if dead, err := holderDead(p.Store, name); dead || (err != nil) != (c.want == fs.ErrPermission) {
 				t.Errorf("dead: %v, %v", dead, err)
 			}
-			sweepBut(t, p.Store)
+			sweepHolders(t, p.Store)
 			if after := d.Tree(); after != before {
 				t.Errorf("changed:\n%s\nwas:\n%s", after, before)
 			}
@@ -283,162 +277,4 @@ func TestHoldersDirectory(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The file of a process that cannot lock it is removed again, and the next try works.
-func TestHolderThatCannotBeLocked(t *testing.T) {
-	holdingOnBoth(t, func(t *testing.T, b holdingBench) {
-		other := b.process(t)
-		for _, c := range []struct {
-			name string
-			err  error
-			want error
-		}{
-			{"no flock here", unix.ENOLCK, ErrFilesystem},
-			{"a broken disk", unix.EIO, unix.EIO},
-		} {
-			p := b.process(t)
-			w := crashtest.Wrap(b.inner(p), crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-				return op == fsguard.OpLock && filepath.Dir(path) == filepath.Join(namespaceDir, holdersDir)
-			}, c.err, 1))
-			s := b.handle(t, p, w)
-			name, err := hold(s)
-			refusal(t, c.name, err, c.want, "holders/")
-			if !name.zero() {
-				t.Errorf("%s: a name beside an error", c.name)
-			}
-			b.wantFiles(t)
-			name = mustHold(t, s)
-			b.wantFiles(t, name)
-			p.kill()
-			sweepBut(t, other.Store)
-			b.wantFiles(t)
-		}
-	})
-}
-
-// A lock that somebody else takes first makes no holder.
-func TestHolderLockedFirstByAnother(t *testing.T) {
-	b := simBench(t)
-	d := b.disk
-	p := b.process(t)
-	var once sync.Once
-	w := crashtest.Wrap(p.sim, watch(func(op fsguard.Op, path string) {
-		if op != fsguard.OpLock || filepath.Dir(path) != filepath.Join(namespaceDir, holdersDir) {
-			return
-		}
-		once.Do(func() {
-			dir, err := d.Process().OpenRoot(b.at())
-			mustDo(t, err)
-			file, err := dir.Open(filepath.Base(path))
-			mustDo(t, err)
-			if ok, err := file.TryLock(fsguard.Shared); !ok || err != nil {
-				t.Error(ok, err)
-			}
-		})
-	}))
-	other := b.handle(t, p, w)
-	_, err := hold(other)
-	refusal(t, "hold", err, ErrUnsafe, "locked by somebody else")
-	b.wantFiles(t)
-	mustHold(t, other)
-}
-
-// A name that is taken is left to whoever has it.
-func TestHolderNameTaken(t *testing.T) {
-	b := simBench(t)
-	name := token{3}
-	b.disk.WriteRaw(b.at(name.String()), []byte("theirs"))
-	p := b.process(t)
-	mustStatus(t, p.Store)
-	before, open := b.disk.Tree(), p.sim.Open()
-	mustDo(t, p.submit(t.Context(), &call{writes: true, decide: func(v *view) error {
-		held, err := makeHolder(v.pins, bytes.NewReader(name[:]))
-		if held != nil || !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%v, %v", held, err)
-		}
-		held, err = makeHolder(v.pins, bytes.NewReader(nil))
-		if held != nil || !errors.Is(err, io.EOF) {
-			t.Errorf("without randomness: %v, %v", held, err)
-		}
-		return nil
-	}}))
-	if after := b.disk.Tree(); after != before || p.sim.Open() != open {
-		t.Errorf("%d descriptors, were %d; changed:\n%s\nwas:\n%s", p.sim.Open(), open, after, before)
-	}
-}
-
-// A full disk: no claim by a process that has not claimed yet.
-func TestHolderOnAFullDisk(t *testing.T) {
-	b := simBench(t)
-	d := b.disk
-	p, claimed := b.process(t), b.process(t)
-	name := mustHold(t, claimed.Store)
-	d.SetFree(0)
-	_, err := hold(p.Store)
-	refusal(t, "hold", err, queue.ErrFull, "holders/")
-	refusal(t, "hold", err, unix.ENOSPC, "holders/")
-	if got := mustHold(t, claimed.Store); got != name {
-		t.Errorf("another holder: %s", got)
-	}
-	b.wantFiles(t, name)
-}
-
-// holderFaults are what may go wrong with any operation.
-var holderFaults = []unix.Errno{unix.EMFILE, unix.EIO, unix.EACCES, unix.ENFILE, unix.EROFS}
-
-// Each operation of making a holder fails, with each error, before or after it was
-// done: the error comes out, nobody is named, and the next try works.
-func TestHolderFaults(t *testing.T) {
-	holdingOnBoth(t, func(t *testing.T, b holdingBench) {
-		for _, errno := range holderFaults {
-			for _, plan := range []func(int, error) crashtest.Plan{crashtest.FailAt, crashtest.FailAfter, crashtest.FailAlwaysFrom} {
-				for k, fired := 1, true; fired; k++ {
-					fired = holderFault(t, b, plan(k, errno))
-				}
-			}
-		}
-	})
-}
-
-func holderFault(t *testing.T, b holdingBench, plan crashtest.Plan) (fired bool) {
-	p := b.process(t)
-	w := crashtest.Wrap(b.inner(p), crashtest.Plan{})
-	s := b.handle(t, p, w)
-	plan.Reads = true
-	what := fmt.Sprintf("%v at %d", plan.Err, plan.N)
-	var name token
-	var failed error
-	mustDo(t, s.submit(t.Context(), &call{writes: true, decide: func(v *view) error {
-		before := w.Open()
-		w.Arm(plan)
-		name, failed = s.holder(v.pins)
-		fired = w.Fired()
-		w.Arm(crashtest.Plan{})
-		if after := w.Open(); failed != nil && !slices.Equal(after, before) {
-			t.Errorf("%s: %q are open, were %q", what, after, before)
-		}
-		return nil
-	}}))
-	if failed != nil {
-		if !errors.Is(failed, plan.Err) || !name.zero() || len(p.set.made) > 0 {
-			t.Errorf("%s: %v, holder %s, %d made", what, failed, name, len(p.set.made))
-		}
-		if left := b.files(t); len(left) > 1 || len(left) == 1 && plan.Mode == crashtest.FailingAt {
-			t.Errorf("%s: left %q", what, left)
-		}
-		name = mustHold(t, s)
-	}
-	other := b.process(t)
-	wantDead(t, other.Store, name, false)
-	sweepBut(t, other.Store)
-	b.wantFiles(t, name) // garbage goes, the living stay
-	p.kill()
-	sweepBut(t, other.Store)
-	b.wantFiles(t)
-	if v := w.Violations(); len(v) > 0 && b.disk == nil {
-		t.Errorf("%s: %q", what, v)
-	}
-	other.kill()
-	return fired
 }

@@ -184,7 +184,7 @@ func linProcesses(t *testing.T, rng *rand.Rand) *history.Record {
 	go func() { ran <- r.Run(t.Context(), rng, 8, callers...) }()
 	over := false
 	for i, p := range ps[:1+killRNG.IntN(2)] {
-		for at := 8 + killRNG.IntN(24); !over; runtime.Gosched() {
+		for at := 12 + killRNG.IntN(24); !over; runtime.Gosched() {
 			if all, _ := r.Calls(); all >= at {
 				break
 			}

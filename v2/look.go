@@ -218,6 +218,9 @@ func (s *Store) ListFailed(ctx context.Context, f queue.FailedOptions, o queue.L
 	if err != nil {
 		return queue.Page{}, err
 	}
+	if err := queue.CheckNamespace(f.Namespace); err != nil {
+		return queue.Page{}, err
+	}
 	if f.Queue != "" {
 		if err := queue.CheckQueue(f.Queue); err != nil {
 			return queue.Page{}, err

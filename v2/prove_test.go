@@ -18,7 +18,7 @@ import (
 
 // What is no evidence stays none, and is left alone.
 func TestAbsenceOfEvidence(t *testing.T) {
-	b := osBench(t)
+	b := osHolding(t)
 	name := func(i byte) token { return token{0: i, 15: 1} }
 	mustDo(t,
 		os.Mkdir(b.at(name(2).String()), 0o700),
@@ -39,11 +39,11 @@ func TestAbsenceOfEvidence(t *testing.T) {
 		{token{}, "nobody"}, {name(1), "missing"}, {name(2), "a directory"}, {name(3), "a dangling link"}, {name(4), "a FIFO"},
 		{name(5), "two links"}, {name(6), "the other link"}, {name(7), "a link"},
 	} {
-		if dead, err := isDead(p.Store, c.name); dead || err != nil {
+		if dead, err := holderDead(p.Store, c.name); dead || err != nil {
 			t.Errorf("%s: %v, %v", c.what, dead, err)
 		}
 	}
-	sweepBut(t, p.Store)
+	sweepHolders(t, p.Store)
 	if after := b.files(t); !slices.Equal(after, before) {
 		t.Errorf("a sweep left %q of %q", after, before)
 	}
@@ -69,7 +69,7 @@ func TestAbsenceOfEvidence(t *testing.T) {
 
 // A healthy holders/ has no fault, whoever lives, and a look at it takes no lock.
 func TestVerifyHolders(t *testing.T) {
-	b := simBench(t)
+	b := simHolding(t)
 	dead, p := b.deadHolder(t), b.process(t)
 	living := mustHold(t, p.Store)
 	w := crashtest.Wrap(p.sim, crashtest.Plan{})
@@ -98,7 +98,7 @@ func TestProverAsksOnce(t *testing.T) {
 		file, err := holders.Open(gone.String())
 		mustDo(t, err)
 		defer file.Close()
-		mustDo(t, proving(s, func(v *prover) error {
+		mustDo(t, proveUnderLock(s, func(v *prover) error {
 			w.Arm(crashtest.Plan{})
 			for range 5 {
 				for h, want := range map[token]bool{gone: true, theirs: false, {1}: false} {
@@ -130,15 +130,15 @@ func TestProverAsksOnce(t *testing.T) {
 
 // However many are dead, a prover keeps so many descriptors at most.
 func TestProverKeepsFewDescriptors(t *testing.T) {
-	b := simBench(t)
+	b := simHolding(t)
 	var gone []token
 	for range maxProof + 20 {
 		gone = append(gone, b.deadHolder(t))
 	}
 	p := b.process(t)
-	mustStatus(t, p.Store)
+	holdingStatus(t, p.Store)
 	idle := p.sim.Open()
-	mustDo(t, proving(p.Store, func(v *prover) error {
+	mustDo(t, proveUnderLock(p.Store, func(v *prover) error {
 		before := p.sim.Open()
 		for _, h := range slices.Concat(gone, gone) {
 			if dead, err := v.dead(h); !dead || err != nil {
@@ -164,11 +164,11 @@ func TestSweep(t *testing.T) {
 		living, p := b.process(t), b.process(t)
 		theirs, ours := mustHold(t, living.Store), mustHold(t, p.Store)
 		b.wantFiles(t, named, garbage, theirs, ours)
-		sweepBut(t, p.Store, named)
+		sweepHolders(t, p.Store, named)
 		b.wantFiles(t, named, theirs, ours)
-		sweepBut(t, p.Store, named) // again, by a handle that stopped behind the last
+		sweepHolders(t, p.Store, named) // again, by a handle that stopped behind the last
 		b.wantFiles(t, named, theirs, ours)
-		mustDo(t, proving(p.Store, func(v *prover) error {
+		mustDo(t, proveUnderLock(p.Store, func(v *prover) error {
 			if dead, err := v.dead(named); !dead || err != nil {
 				t.Errorf("dead: %v, %v", dead, err)
 			}
@@ -191,7 +191,7 @@ func TestSweepIsBounded(t *testing.T) {
 		{maxSweep - 1, 1, 1},
 	} {
 		t.Run(fmt.Sprintf("%d living, %d dead", c.living, c.dead), func(t *testing.T) {
-			b := simBench(t)
+			b := simHolding(t)
 			var living []token
 			for range c.living {
 				living = append(living, mustHold(t, b.process(t).Store))
@@ -203,7 +203,7 @@ func TestSweepIsBounded(t *testing.T) {
 			w := crashtest.Wrap(p.sim, crashtest.Plan{})
 			s := b.handle(t, p, w)
 			for range c.sweeps {
-				mustDo(t, proving(s, func(v *prover) error {
+				mustDo(t, proveUnderLock(s, func(v *prover) error {
 					w.Arm(crashtest.Plan{})
 					v.sweep(func(token) bool { return false })
 					if n := w.Count(fsguard.OpOpen); n > maxSweep {
@@ -219,10 +219,10 @@ func TestSweepIsBounded(t *testing.T) {
 
 // A sweep that met nothing to ask about was one all the same.
 func TestSweepIsRemembered(t *testing.T) {
-	b := simBench(t)
+	b := simHolding(t)
 	p := b.process(t)
 	mustHold(t, p.Store)
-	sweepBut(t, p.Store)
+	sweepHolders(t, p.Store)
 	if p.swept == "" {
 		t.Error("the handle does not know that it has swept")
 	}
@@ -244,7 +244,7 @@ func TestProverFaults(t *testing.T) {
 						plan := plan(k, errno)
 						plan.Reads = true
 						what := fmt.Sprintf("%v at %d", errno, k)
-						mustDo(t, proving(s, func(v *prover) error {
+						mustDo(t, proveUnderLock(s, func(v *prover) error {
 							w.Arm(plan)
 							dead, err := v.dead(h)
 							fired = w.Fired()
@@ -288,7 +288,7 @@ func TestSweepFaults(t *testing.T) {
 					b.deadHolder(t)
 					plan := plan(k, errno)
 					plan.Reads = true
-					mustDo(t, proving(s, func(v *prover) error {
+					mustDo(t, proveUnderLock(s, func(v *prover) error {
 						w.Arm(plan)
 						v.sweep(live)
 						v.close()
@@ -302,7 +302,7 @@ func TestSweepFaults(t *testing.T) {
 							t.Fatalf("%v at %d removed %s", errno, k, h)
 						}
 					}
-					sweepBut(t, s, named)
+					sweepHolders(t, s, named)
 					b.wantFiles(t, named, theirs)
 				}
 			}

@@ -108,14 +108,15 @@ func (d *draft) lapse(queueName string, s *slot, why queue.ReapCause, maxLapses 
 	return out
 }
 
-// holds reports whether a lease names a holder.
-func (st *state) holds(holder token) bool {
+// holds gives a function that reports whether a lease names a holder.
+func (st *state) holds() func(holder token) bool {
+	named := map[token]bool{}
 	for _, q := range st.queues {
 		for _, s := range q.slots {
-			if s.claimed != nil && s.claimed.returned == leased && s.claimed.lease.holder == holder {
-				return true
+			if s.claimed != nil && s.claimed.returned == leased {
+				named[s.claimed.lease.holder] = true
 			}
 		}
 	}
-	return false
+	return func(holder token) bool { return named[holder] }
 }

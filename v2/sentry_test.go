@@ -4,11 +4,13 @@ package holdfast
 
 import (
 	"errors"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/queue"
 )
 
 // A watch that was lost is closed and another made before anybody looks; while none
@@ -143,6 +145,32 @@ func TestPollTells(t *testing.T) {
 			t.Errorf("made at %v: young %v, want %v", c.ctime, got, c.want)
 		}
 	}
+}
+
+// On a real filesystem a look right after a commit sees a young file.
+func TestLookAfterACommitSeesAYoungFile(t *testing.T) {
+	s, dir := newTestStore(t, nil)
+	two, err := Open(t.Context(), dir, &Options{pollOff: true})
+	mustDo(t, err)
+	defer two.Close()
+	mustEnqueue(t, s, "other", small("a"))
+	wait := wakeGo(func() error { return two.WaitDue(t.Context(), "mail") })
+	var saw sight
+	until(func() bool {
+		two.wake.mu.Lock()
+		defer two.wake.mu.Unlock()
+		for p := range two.wake.waiters {
+			saw = p.last
+		}
+		return saw.commit != token{}
+	})
+	stands, err := fsguard.OS().Stat(filepath.Join(dir, namespaceDir, stateFile))
+	mustDo(t, err)
+	if !saw.young || !sameFile(saw.file, stands) {
+		t.Errorf("saw %+v, there stands %+v", saw, stands)
+	}
+	mustDo(t, two.Close())
+	refusal(t, "a wait", <-wait, queue.ErrClosed, "")
 }
 
 // A wakeStat answers Stat and nothing else.

@@ -116,7 +116,7 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 		reader.close()
 		if !v.draft.dirty {
 			if v.reaps && s.swept == "" { // what others left before this handle was opened
-				holders.sweep(st.holds)
+				holders.sweep(st.holds())
 			}
 			return
 		}
@@ -124,7 +124,7 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 		switch {
 		case err == nil:
 			if v.reaps {
-				holders.sweep(v.draft.st.holds)
+				holders.sweep(v.draft.st.holds())
 			}
 			return
 		case noRoom(err) && room == enqueuing:

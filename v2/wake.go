@@ -150,7 +150,7 @@ func (p *parked) tell(commit token) {
 func (w *waker) park(ctx context.Context, p *parked, saw sight) error {
 	w.mu.Lock()
 	p.last = saw
-	if !p.commit.zero() && p.commit == saw.commit {
+	if p.commit == saw.commit {
 		select {
 		case <-p.told: // of the very commit that it has seen
 		default:

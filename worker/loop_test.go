@@ -183,3 +183,20 @@ func (l liar) WaitDue(ctx context.Context, _ ...string) error {
 	l.note("wait")
 	return ctx.Err()
 }
+
+func TestFairOverKeys(t *testing.T) {
+	for _, c := range []struct {
+		fair bool
+		want []string
+	}{{false, []string{"x1", "x2", "y1"}}, {true, []string{"x1", "y1", "x2"}}} {
+		inScene(t, func(s *scene) {
+			s.put("mail", "x1", "x")
+			s.put("mail", "x2", "x")
+			s.put("mail", "y1", "y")
+			w := s.start(Options{Fair: c.fair}, func(_ context.Context, m *queue.Received[string]) error { s.note(m.Value); return nil })
+			synctest.Wait()
+			w.wantStop()
+			want(t, "order", s.noted(), c.want)
+		})
+	}
+}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,76 @@ func TestSlowStoreIsSettledAllTheSame(t *testing.T) {
 		s.pass(10 * time.Minute)
 		want(t, "settled in the end", s.seen(EventAcked, EventLost), []string{"acked short", "acked long"})
 		s.tap.heal()
+		w.wantStop()
+	})
+}
+
+// A lease is counted from before the call that gave it: the store may have read its
+// clock at once and answered late.
+func TestLeaseIsCountedFromTheBeginOfItsCall(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.enqueue("a")
+		var at []time.Duration
+		s.tap.before = func(call string) error {
+			switch call {
+			case "extend a":
+				s.locked(func() { at = append(at, s.at()) })
+				fallthrough
+			case "claim mail 1":
+				time.Sleep(15 * time.Second)
+			}
+			return nil
+		}
+		w := s.start(Options{ReapEvery: time.Hour}, func(ctx context.Context, _ *queue.Received[string]) error { return sleep(ctx, time.Minute) })
+		s.pass(70 * time.Second)
+		want(t, "renewals begun", at, []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.Second})
+		s.tap.heal()
+		w.wantStop()
+	})
+}
+
+// The lease of an answer that the store does not take yet is kept alive too.
+func TestUnsettledAnswerIsRenewed(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.enqueue("a")
+		s.tap.before = func(call string) error {
+			if strings.HasPrefix(call, "ack") {
+				return errDisk
+			}
+			return nil
+		}
+		w := s.start(Options{ReapEvery: time.Second}, func(context.Context, *queue.Received[string]) error { return nil })
+		s.pass(3 * time.Minute)
+		s.tap.heal()
+		s.pass(time.Minute)
+		want(t, "events", s.seen(EventReaped, EventLost, EventAcked), []string{"acked a"})
+		w.wantStop()
+		s.wantCounters("claimed 1, completed 1")
+	})
+}
+
+// A renewal may be what finds out that an uncertain settlement has happened.
+func TestRenewalSettlesADoubt(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.enqueue("a")
+		acks := 0
+		s.tap.before = func(call string) error {
+			if strings.HasPrefix(call, "ack") {
+				if acks++; acks > 1 {
+					return errDisk
+				}
+			}
+			return nil
+		}
+		s.tap.after = func(call string, outs []queue.Outcome, err error) ([]queue.Outcome, error) {
+			if strings.HasPrefix(call, "ack") {
+				return nil, &queue.UncertainError{Outcomes: outs, Err: errDisk}
+			}
+			return outs, err
+		}
+		w := s.start(Options{}, func(context.Context, *queue.Received[string]) error { return nil })
+		s.pass(30 * time.Second)
+		want(t, "events", s.seen(EventLost, EventAcked), []string{"acked a"})
 		w.wantStop()
 	})
 }

@@ -217,3 +217,21 @@ func TestSettlementRefusedOddly(t *testing.T) {
 		w.wantStop()
 	})
 }
+
+// Fail finds a name that is free.
+func TestFailNeverCollides(t *testing.T) {
+	inScene(t, func(s *scene) {
+		w := s.start(Options{}, func(context.Context, *queue.Received[string]) error { return Fail(errFlaky) })
+		for range 2 {
+			s.enqueue("a")
+			synctest.Wait()
+		}
+		w.wantStop()
+		s.wantCounters("claimed 2, failed 2")
+		want(t, "events", s.seen(EventFailed), []string{"failed a", "failed a"})
+		want(t, "the first name", s.events[1].FailedName, "a")
+		if name := s.events[3].FailedName; !strings.HasPrefix(name, "a~") {
+			t.Errorf("the second name: got %q, want a~ and the generation", name)
+		}
+	})
+}

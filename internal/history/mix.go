@@ -61,13 +61,16 @@ func (k *Known) Learn(a Answer) {
 }
 
 // receipt gives one of the last ones; empty: there is none.
-func (k *Known) receipt(rng *rand.Rand) string {
+func (k *Known) receipt(rng *rand.Rand) string { return k.receiptBefore(rng.IntN(5)) }
+
+// receiptBefore gives the last but n, or the first.
+func (k *Known) receiptBefore(n int) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.receipts) == 0 {
 		return ""
 	}
-	return k.receipts[max(0, len(k.receipts)-1-rng.IntN(5))]
+	return k.receipts[max(0, len(k.receipts)-1-n)]
 }
 
 // grave gives the name of a failed message, or of one that may have failed.
@@ -120,11 +123,14 @@ func (x Mix) op(rng *rand.Rand) string {
 }
 
 // Prime are the steps with which a history begins, so that there is something to
-// settle from the first.
+// settle and to reprocess from the first. The last receipt is for those that need one.
 func (x Mix) Prime() []Step {
 	var out []Step
 	for _, name := range x.Queues {
-		out = append(out, Step{Op: Enqueue, Queue: name, IDs: x.IDs, Keys: x.Keys}, Step{Op: Claim, Queue: name, Holder: x.Holder})
+		enqueue := Step{Op: Enqueue, Queue: name, IDs: x.IDs, Keys: x.Keys}
+		claim := Step{Op: Claim, Queue: name, Holder: x.Holder}
+		again := Step{Op: Enqueue, Queue: name, IDs: x.IDs[:1]}
+		out = append(out, enqueue, claim, Step{Op: Fail}, again, claim)
 	}
 	return out
 }

@@ -70,8 +70,10 @@ func (r *Record) Do(caller int, st Step, do func() (Answer, error)) (Answer, err
 // Run begins a history with the first caller alone, and then lets all make so many
 // calls at the same time. A caller that dies is done.
 func (r *Record) Run(ctx context.Context, rng *rand.Rand, calls int, callers ...Caller) error {
-	if err := r.all(ctx, 0, callers[0], callers[0].Mix.Prime()); err != nil {
-		return err
+	for _, st := range callers[0].Mix.Prime() {
+		if err := r.one(ctx, 0, callers[0], st.With(r.Known.receiptBefore(0))); err != nil {
+			return err
+		}
 	}
 	errs := make([]error, len(callers))
 	start := make(chan struct{})
@@ -81,8 +83,7 @@ func (r *Record) Run(ctx context.Context, rng *rand.Rand, calls int, callers ...
 		wg.Go(func() {
 			<-start
 			for range calls {
-				errs[i] = r.all(ctx, i, c, []Step{c.Mix.Step(own, &r.Known)})
-				if errs[i] != nil {
+				if errs[i] = r.one(ctx, i, c, c.Mix.Step(own, &r.Known)); errs[i] != nil {
 					return
 				}
 				runtime.Gosched() // calls can be short: one caller would be done before the next one begins
@@ -99,14 +100,15 @@ func (r *Record) Run(ctx context.Context, rng *rand.Rand, calls int, callers ...
 	return errors.Join(errs...)
 }
 
-// Look records everything that can be seen when all is over.
-func (r *Record) Look(ctx context.Context, caller int, c Caller) error {
-	return r.all(ctx, caller, c, c.Mix.Looks())
+func (r *Record) one(ctx context.Context, caller int, c Caller, st Step) error {
+	_, err := r.Do(caller, st, func() (Answer, error) { return c.Make(ctx, st) })
+	return err
 }
 
-func (r *Record) all(ctx context.Context, caller int, c Caller, steps []Step) error {
-	for _, st := range steps {
-		if _, err := r.Do(caller, st, func() (Answer, error) { return c.Make(ctx, st) }); err != nil {
+// Look records everything that can be seen when all is over.
+func (r *Record) Look(ctx context.Context, caller int, c Caller) error {
+	for _, st := range c.Mix.Looks() {
+		if err := r.one(ctx, caller, c, st); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,10 @@
 package queuetest
 
-import "example.com/holdfast/queue"
+import (
+	"fmt"
+
+	"example.com/holdfast/queue"
+)
 
 var pauseTrials = []trial{
 	{"claims find nothing until it is resumed", pauseClaims},
@@ -9,6 +13,7 @@ var pauseTrials = []trial{
 	{"other queues go on", pauseOneQueue},
 	{"a queue without messages", pauseUnknown},
 	{"it outlives the messages", pauseOutlives},
+	{"pause, cursor and namespace are set apart", pauseApart},
 }
 
 func pauseClaims(s *scene) {
@@ -89,4 +94,25 @@ func pauseOutlives(s *scene) {
 	equal(s, "complete", s.status(mail).Complete(), true)
 	s.put(mail, "a")
 	s.takes(mail, 5, "")
+}
+
+func pauseApart(s *scene) {
+	check := func(paused bool, cursor, space string) {
+		s.Helper()
+		q := s.status(mail)
+		equal(s, "paused, namespace", fmt.Sprint(q.Paused, q.FailedNamespace), fmt.Sprint(paused, space))
+		s.cursorIs(mail, cursor)
+	}
+	s.pause(mail)
+	s.setCursor(mail, "1")
+	check(true, "1", "")
+	s.keepFailedIn(mail, "bad")
+	check(true, "1", "bad")
+	s.setCursor(mail, "2")
+	check(true, "2", "bad")
+	s.resume(mail)
+	check(false, "2", "bad")
+	s.keepFailedIn(mail, "")
+	s.pause(mail)
+	check(true, "2", "")
 }

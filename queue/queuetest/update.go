@@ -148,11 +148,11 @@ func updateInOrder(s *scene) {
 	s.sameTime("deadline", out[3].Claimed.Deliveries[0].Deadline, time.Time{})
 	s.Advance(minute)
 	s.reapOne()
-	s.update(
-		queue.ExtendChange{Receipt: out[1].Claimed.Deliveries[0].Receipt},
-		queue.AckChange{Receipt: out[1].Claimed.Deliveries[0].Receipt},
-	)
-	s.gauged(mail, gauges{processing: 1})
+	r := out[1].Claimed.Deliveries[0].Receipt
+	out = s.update(queue.ExtendChange{Receipt: r}, queue.AckChange{Receipt: r}, queue.EnqueueChange{Queue: mail, Message: message("c")}, queue.ClaimChange{Queue: mail})
+	s.sameTime("deadline by default", out[0].Deadline, s.Now().Add(queue.DefaultLease))
+	s.sameTime("deadline by default", out[3].Claimed.Deliveries[0].Deadline, s.Now().Add(queue.DefaultLease))
+	s.gauged(mail, gauges{processing: 2})
 }
 
 func updateEmptyClaim(s *scene) {
