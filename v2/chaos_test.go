@@ -112,7 +112,7 @@ func chaosWorker(args []string) error {
 		return nil
 	}
 	return worker.Run(ctx, queue.New[string](s, chaosQueue), handler, worker.Options{
-		Concurrency: 3, Lease: chaosLease, ReapEvery: 10 * time.Millisecond, StoreFailures: -1, Label: fmt.Sprint(os.Getpid()),
+		Concurrency: 3, Lease: chaosLease, ReapEvery: 10 * time.Millisecond, StoreFailures: -1, Fatal: NeedsOperator, Label: fmt.Sprint(os.Getpid()),
 		Retry:  worker.RetryPolicy{Base: time.Millisecond, Max: 4 * time.Millisecond, MaxFailures: 6, MaxLapses: 100},
 		Logger: slog.New(slog.DiscardHandler),
 		Observe: func(e worker.Event) {

@@ -21,5 +21,6 @@ type instant struct {
 // millis is the wall clock as the store writes it: a time before 1970 counts as 1970.
 func (i instant) millis() int64 { return max(0, i.Wall.UnixMilli()) }
 
-// A clock tells the time. The store reads it once per commit, under the lock.
+// A clock tells the time. The store reads it once per commit, under the lock; calls that
+// wait read it too, at any time.
 type clock interface{ Now() instant }

@@ -42,7 +42,8 @@
 //
 // A [Store] and all its methods may be used by any number of goroutines; one
 // goroutine of its own works while calls wait, and takes together whatever waits
-// into one commit. Handles exclude each other across processes, and in one process
+// into one commit, and another watches for the commits of others while calls wait for
+// messages. Handles exclude each other across processes, and in one process
 // too. A child made by fork shares the locks of its parent and must not use its
 // handles.
 //

@@ -105,3 +105,20 @@ func (e *StaleLockError) Error() string {
 }
 
 func (e *StaleLockError) Unwrap() error { return ErrStaleLock }
+
+// NeedsOperator reports whether err says that the store cannot be used until somebody
+// acts: recovers it, restores it, opens it otherwise. No repetition of a call helps. It
+// serves as worker.Options.Fatal. queue.ErrUncertain is none: the next call resolves it.
+func NeedsOperator(err error) bool {
+	if errors.Is(err, queue.ErrUncertain) {
+		return false
+	}
+	for _, target := range []error{
+		ErrStaleLock, ErrCorrupt, ErrVersion, ErrBound, ErrReplaced, ErrUnsafe, ErrReadOnly, ErrNoStore, ErrInterruptedInit, ErrFilesystem,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

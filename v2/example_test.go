@@ -38,7 +38,7 @@ func run(ctx context.Context, dir string, send func(context.Context, Mail) error
 
 	return worker.Run(ctx, mail, func(ctx context.Context, m *queue.Received[Mail]) error {
 		return send(ctx, m.Value) // nil: done for good; an error: again, after a back-off
-	}, worker.Options{Concurrency: 4})
+	}, worker.Options{Concurrency: 4, Fatal: holdfast.NeedsOperator})
 }
 
 func Example() {

@@ -12,7 +12,7 @@ import (
 	"example.com/holdfast/internal/history"
 )
 
-var linRounds = flag.Int("linear.rounds", 12, "how many histories each of TestLinearizable and TestLinearizableProcesses records")
+var linRounds = flag.Int("linear.rounds", 12, "how many histories TestLinearizable records; TestLinearizableProcesses half as many")
 
 // payloadOf is the payload of every message of these tests.
 func payloadOf(id string) []byte { return history.Payload(id, 0) }

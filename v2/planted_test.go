@@ -55,6 +55,22 @@ var plantedBugs = []struct {
 		{"store.go", "if err := p.root.Sync(); err != nil {", "if err := error(nil); err != nil {"}}},
 	{"state published before the rest is durable", "TestCrashCreate$/^create$", []edit{
 		{"create.go", "	if err := space.Sync(); err != nil {\n		return err\n	}\n	if err := space.WriteFile(stateFile", "	if err := space.WriteFile(stateFile"}}},
+	{"an update half made", "TestConformance$/^update$", []edit{
+		{"update.go", "	err := v.draft.atomically(func() error {", "	err := func(f func() error) error { return f() }(func() error {"}}},
+	{"a reaping that is no lapse", "TestTrial09KilledWithClaims", []edit{
+		{"reap.go", "	c.lapses++\n	if why", "	if why"}}},
+	{"a stopped holder taken for dead", "TestStoppedHolderLives", []edit{
+		{"prove.go", "if err != nil || !free {", "if err != nil || !free && false {"}}},
+	{"a holder that cannot be asked taken for dead", "TestProverFaults", []edit{
+		{"prove.go", "		return false, lockError(err)\n	}\n	v.locks[h]", "		return err != nil, nil\n	}\n	v.locks[h]"}}},
+	{"two of one key out together", "TestConformance$/^keys$", []edit{
+		{"line.go", "	if n.leased == 0 && len(n.waiting) > 0 {\n		n.offer", "	if len(n.waiting) > 0 {\n		n.offer"}}},
+	{"a retry that leaves the receipt good", "TestConformance$/^matrix$", []edit{
+		{"state.go", "return c.returned == leased || c.returned == reaped }", "return c.returned == leased || c.returned == reaped || c.returned == retried }"}}},
+	{"a look before the watch stands", "TestArmThenLookThenPark", []edit{
+		{"wake.go", "	w.arming <- struct{}{}\n	defer func() { <-w.arming }()\n", ""}}},
+	{"a commit that wakes nobody", "TestCommitsWake", []edit{
+		{"wake.go", "	for p := range w.waiters {\n		p.tell(commit)", "	for p := range map[*parked]bool{} {\n		p.tell(commit)"}}},
 	{"an error read as not there", "TestFaultResumeOfAWholeStore", []edit{
 		{"create.go", "	_, err = space.Lstat(stateFile)\n	if errors.Is(err, fs.ErrNotExist) {", "	_, err = space.Lstat(stateFile)\n	if err != nil {"},
 		{"create.go", "case formatFile, lockFile, reserveFile:", "case formatFile, lockFile, reserveFile, stateFile:"}}},

@@ -17,8 +17,9 @@ const (
 	// or changed through another mount, and that the clock was set.
 	pollBehindEvents = 30 * time.Second
 
-	// pollWithoutEvents is for where there is no watch: the filesystem or the system
-	// has none, or its limits are used up.
+	// pollWithoutEvents is for where there is no watch, because the filesystem or the
+	// system has none or its limits are used up, or one that is not sure. One that
+	// could not be made is tried again every pollBehindEvents.
 	pollWithoutEvents = time.Second
 )
 

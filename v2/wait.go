@@ -4,7 +4,6 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
 
 	"example.com/holdfast/queue"
 )
@@ -43,18 +42,8 @@ func (s *Store) WaitDue(ctx context.Context, queues ...string) error {
 // does, has the same errors, and never decides on a look without the lock, whatever
 // Options.LookAfter says.
 func (s *Store) Wait(ctx context.Context, o queue.WaitOptions) (queue.Status, error) {
-	for _, name := range o.Queues {
-		if err := queue.CheckQueue(name); err != nil {
-			return queue.Status{}, err
-		}
-	}
-	if o.Message != "" {
-		if len(o.Queues) != 1 {
-			return queue.Status{}, fmt.Errorf("waiting for message %q in %d queues: name one queue: %w", o.Message, len(o.Queues), queue.ErrInvalid)
-		}
-		if err := queue.CheckID(o.Message); err != nil {
-			return queue.Status{}, err
-		}
+	if err := o.Check(); err != nil {
+		return queue.Status{}, err
 	}
 	var out queue.Status
 	err := s.await(ctx, func(v *view) (yes bool, next int64) {

@@ -44,7 +44,7 @@ type waker struct {
 	looks, wakes, polls, watches atomic.Int64 // for tests: what was done, counted
 }
 
-// A parked is one call that waits.
+// parked is one call that waits.
 type parked struct {
 	told   chan struct{} // of capacity 1: look again
 	commit token         // why: that commit; zero: for another reason, or several
@@ -66,7 +66,7 @@ func newWaker(s *Store) *waker {
 	}
 }
 
-// join begins to tell a waiter.
+// join begins to tell a waiter; the watch stands when it returns.
 func (w *waker) join() (*parked, error) {
 	w.arming <- struct{}{}
 	defer func() { <-w.arming }()
@@ -77,15 +77,14 @@ func (w *waker) join() (*parked, error) {
 		return nil, queue.ErrClosed
 	}
 	w.waiters[p] = true
-	first := w.recall == nil
-	recall := w.recall
-	if first {
+	var recall chan struct{}
+	if w.recall == nil {
 		recall = make(chan struct{})
 		w.recall = recall
 		w.posted.Add(1)
 	}
 	w.mu.Unlock()
-	if first {
+	if recall != nil {
 		s := &sentry{w: w}
 		s.arm()
 		go s.stand(recall)

@@ -21,6 +21,7 @@ type held struct {
 	started   time.Time
 	cancel    context.CancelCauseFunc
 	cancelled time.Time // when its context is, or will be by the time limit; zero: not known
+	cause     error     // of that
 
 	leased time.Time // when the call began that gave it its lease; zero: renew at once
 
@@ -39,7 +40,7 @@ func (w *worker) start(m *held) {
 	ctx, cancel := limited(w.base, m.source.o.Timeout)
 	m.running, m.started, m.cancel = true, w.now, cancel
 	if m.source.o.Timeout > 0 {
-		m.cancelled = m.started.Add(m.source.o.Timeout)
+		m.cancelled, m.cause = m.started.Add(m.source.o.Timeout), ErrTimeout
 	}
 	run, d := m.source.run, m.d
 	m.d.Payload = nil // the handler's from here on
@@ -104,7 +105,7 @@ func (w *worker) lose(m *held, err error) {
 func (w *worker) interrupt(m *held, cause error) {
 	m.cancel(cause)
 	if m.cancelled.IsZero() || m.cancelled.After(w.now) {
-		m.cancelled = w.now
+		m.cancelled, m.cause = w.now, cause
 	}
 }
 
@@ -129,10 +130,7 @@ func (w *worker) reportStuck() {
 		}
 		m.stuck = true
 		e := about(EventStuck, m)
-		e.Elapsed, e.Err = w.now.Sub(m.started), ErrTimeout
-		if m.lost != nil {
-			e.Err = m.lost
-		}
+		e.Elapsed, e.Err = w.now.Sub(m.started), m.cause
 		w.tell(e, "")
 	}
 }

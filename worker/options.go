@@ -116,25 +116,6 @@ type QueueOptions struct {
 	Weight int
 }
 
-// RetryPolicy says when a message that failed is tried again, and how often.
-//
-// The delay after a failure is drawn uniformly from 0 to the smaller of Max and
-// Base·2ⁿ, both ends included, where n counts the message's failures before this
-// one: full jitter. With the defaults the first delay is at most 2 s, the second at
-// most 4 s, and from the twelfth on at most 1 h.
-type RetryPolicy struct {
-	Base time.Duration // zero: 2 s
-	Max  time.Duration // zero: 1 h, or Base where that is longer
-
-	// MaxFailures is the number of failures at which a message goes to failed. Zero:
-	// 20. Snoozes, releases and lapses are none.
-	MaxFailures uint64
-
-	// MaxLapses is the number of claims of a message ended by reaping at which it goes
-	// to failed: it may be what kills its workers. Zero: 10.
-	MaxLapses uint64
-}
-
 // seams are what tests put in place of the system.
 type seams struct {
 	wall func(now time.Time) time.Time          // what the wall clock says now; nil: as now does
@@ -209,22 +190,6 @@ func (o QueueOptions) checked() (QueueOptions, error) {
 	var err error
 	o.Retry, err = o.Retry.checked()
 	return o, err
-}
-
-func (p RetryPolicy) checked() (RetryPolicy, error) {
-	if err := atLeast("base delay", &p.Base, DefaultBase, time.Millisecond); err != nil {
-		return p, err
-	}
-	if err := atLeast("longest delay", &p.Max, max(DefaultMaxDelay, p.Base), p.Base); err != nil {
-		return p, err
-	}
-	if p.MaxFailures == 0 {
-		p.MaxFailures = queue.DefaultMaxFailures
-	}
-	if p.MaxLapses == 0 {
-		p.MaxLapses = queue.DefaultMaxLapses
-	}
-	return p, nil
 }
 
 // atLeast fills in the default of a duration and checks its bounds.

@@ -152,7 +152,7 @@ func TestUnsettledAnswerIsRenewed(t *testing.T) {
 			}
 			return nil
 		}
-		w := s.start(Options{ReapEvery: time.Second}, func(context.Context, *queue.Received[string]) error { return nil })
+		w := s.start(Options{ReapEvery: time.Second, StoreFailures: -1}, func(context.Context, *queue.Received[string]) error { return nil })
 		s.pass(3 * time.Minute)
 		s.tap.heal()
 		s.pass(time.Minute)

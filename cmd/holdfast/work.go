@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/holdfast/queue"
+	holdfast "example.com/holdfast/v2"
 	"example.com/holdfast/worker"
 )
 
@@ -115,7 +116,7 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		}
 		c.log = a.workLog(w.verbose)
 		w.options.Logger = c.log
-		w.options.Fatal = needsOperator
+		w.options.Fatal = holdfast.NeedsOperator
 		running, stop := context.WithCancel(ctx)
 		defer stop()
 		waited := make(chan error, 1)
@@ -135,12 +136,6 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		}
 		return err
 	})
-}
-
-// needsOperator reports whether the store needs the operator: no repetition helps.
-// An uncertain commit is resolved by the next call.
-func needsOperator(err error) bool {
-	return kindOf(err).exit == exitOperator && !errors.Is(err, queue.ErrUncertain)
 }
 
 func (a *app) workLog(verbose bool) *slog.Logger {
