@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"example.com/holdfast/queue"
 )
@@ -56,10 +55,9 @@ code is 0 for both. Attempts that were released, reaped or reprocessed are no fa
 // causeFlag is the flag of retry and fail; --error is the same.
 func causeFlag(cmd *cobra.Command, cause *string, usage string) {
 	cmd.Flags().StringVar(cause, "cause", "", usage+" (--error is the same)")
-	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "error" {
-			name = "cause"
-		}
-		return pflag.NormalizedName(name)
-	})
+	cmd.Flags().StringVar(cause, "error", "", usage)
+	if err := cmd.Flags().MarkHidden("error"); err != nil {
+		panic(err) // the flag is there
+	}
+	cmd.MarkFlagsMutuallyExclusive("cause", "error")
 }
