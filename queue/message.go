@@ -100,8 +100,10 @@ type ClaimOptions struct {
 	Fair bool
 
 	// WithoutHolder names no holder in the lease: the claim is meant to outlive
-	// this process, and the death of the process does not end it. In an engine that
-	// ends with its process it means nothing.
+	// this process, and the death of the process does not end it. A lease without
+	// holder and without deadline can be taken over by Load; one that names a holder
+	// only when that is proven dead, which in an engine that ends with its process it
+	// never is.
 	WithoutHolder bool
 }
 

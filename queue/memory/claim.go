@@ -49,7 +49,7 @@ func (d *draft) claim(name string, o queue.ClaimOptions) queue.Claimed {
 	}
 	var out queue.Claimed
 	for _, m := range chosen {
-		out.Deliveries = append(out.Deliveries, d.take(q, m, o.Lease, o.Label))
+		out.Deliveries = append(out.Deliveries, d.take(q, m, o.Lease, o.Label, !o.WithoutHolder))
 	}
 	return out
 }
@@ -92,17 +92,19 @@ func (d *draft) load(name, id string, o queue.LoadOptions) (queue.Delivery, erro
 	}
 	m, q := live[0], d.queue(name)
 	switch {
+	case m.phase == leased && m.lease.deadline.IsZero() && m.lease.held:
+		return queue.Delivery{}, fmt.Errorf("%s/%s without a deadline, attempt %d, label %q: %w", name, id, m.attempts, m.lease.label, queue.ErrLeased)
 	case m.phase == leased && !m.lease.deadline.IsZero() && !m.overdue(d.now):
 		until := m.lease.deadline.UTC().Format(time.RFC3339)
 		return queue.Delivery{}, fmt.Errorf("%s/%s until %s, attempt %d, label %q: %w", name, id, until, m.attempts, m.lease.label, queue.ErrLeased)
 	case m.phase != leased && q.leasedKeys[m.key]:
 		return queue.Delivery{}, fmt.Errorf("%s/%s: another message of its key %q: %w", name, id, m.key, queue.ErrLeased)
 	}
-	return d.take(q, m, o.Lease, o.Label), nil
+	return d.take(q, m, o.Lease, o.Label, !o.WithoutHolder), nil
 }
 
 // take leases m. A pending generation moves to the claimed side by that.
-func (d *draft) take(q *queueState, m *message, length time.Duration, label string) queue.Delivery {
+func (d *draft) take(q *queueState, m *message, length time.Duration, label string, held bool) queue.Delivery {
 	c := *m
 	if c.phase == leased { // taken over: a reaping and a claim in one
 		c.lapses++
@@ -112,7 +114,7 @@ func (d *draft) take(q *queueState, m *message, length time.Duration, label stri
 	c.attempts++
 	c.notBefore = time.Time{}
 	c.phase = leased
-	c.lease = lease{deadline: d.deadline(length), label: label, fence: d.fence()}
+	c.lease = lease{deadline: d.deadline(length), label: label, fence: d.fence(), held: held}
 	q.counters.Claimed++
 	pending := q.slots[m.id].pending
 	if pending == m {

@@ -104,7 +104,7 @@ func TestClaimRefusals(t *testing.T) {
 func TestLoad(t *testing.T) {
 	forever := func(s *scene) {
 		s.puts("m")
-		s.claims(queue.ClaimOptions{Lease: queue.NoDeadline})
+		s.claims(queue.ClaimOptions{Lease: queue.NoDeadline, WithoutHolder: true})
 	}
 	cases := []struct {
 		name    string
@@ -131,6 +131,8 @@ func TestLoad(t *testing.T) {
 			"m processing 2-0-1 until +2m0s", "enqueued 1, claimed 2, reaped 1"},
 		{"leased with a key, at the deadline", func(s *scene) { s.puts("m/k", "n/k"); s.take("m"); s.pass(time.Minute) }, nil,
 			"m processing 2-0-1 until +2m0s, n blocked 0-0-0", "enqueued 2, claimed 2, reaped 1"},
+		{"leased without deadline, by this process", func(s *scene) { s.puts("m"); s.claims(queue.ClaimOptions{Lease: queue.NoDeadline}) },
+			queue.ErrLeased, "m processing 1-0-0", "enqueued 1, claimed 1"},
 		{"leased without deadline", forever, nil, "m processing 2-0-1 until +1m0s", "enqueued 1, claimed 2, reaped 1"},
 		{"reaped", func(s *scene) { reaped1(s) }, nil, "m processing 2-0-1 until +2m0s", "enqueued 1, claimed 2, reaped 1"},
 		{"snoozed", func(s *scene) {

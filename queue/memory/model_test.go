@@ -64,7 +64,7 @@ func (m *memRun) message() queue.Message {
 func (m *memRun) claimOptions() queue.ClaimOptions {
 	return queue.ClaimOptions{
 		Max: pick(m, "max", 1, 2, 5), Fair: pick(m, "fair", false, true),
-		Lease: pick(m, "lease", time.Second, time.Minute, queue.NoDeadline),
+		Lease: pick(m, "lease", time.Second, time.Minute, queue.NoDeadline), WithoutHolder: true,
 	}
 }
 
@@ -294,7 +294,7 @@ func (m *memRun) load() {
 	name, id := m.queue(), pick(m, "ID", "a", "b", "c", "d")
 	lease := pick(m, "lease", time.Second, time.Minute, queue.NoDeadline)
 	before := dumpState(&m.state)
-	d, err := m.Load(bg, name, id, queue.LoadOptions{Lease: lease})
+	d, err := m.Load(bg, name, id, queue.LoadOptions{Lease: lease, WithoutHolder: true})
 	switch {
 	case err == nil:
 		m.delivered(&m.memLedger, d, lease, true)

@@ -88,6 +88,7 @@ type lease struct {
 	deadline time.Time // zero: none
 	label    string
 	fence    uint64
+	held     bool // it names this process as its holder, which is alive
 }
 
 // A failedName names a failed message.

@@ -13,6 +13,7 @@ var loadTrials = []trial{
 	{"a leased one is refused until its deadline", loadLeased},
 	{"a takeover is a lapse", loadTakeover},
 	{"a lease without deadline that names no holder", loadNoDeadline},
+	{"a lease without deadline of a living holder", loadHeld},
 	{"out of the order of its key", loadKeyOrder},
 	{"not while its key is leased", loadKeyLeased},
 	{"the older generation first", loadOlder},
@@ -101,6 +102,14 @@ func loadNoDeadline(s *scene) {
 	s.loses(c.Receipt, queue.ErrStale, 2, func() error { return s.Store.Ack(s.ctx, c.Receipt) })
 	s.gauged(mail, gauges{processing: 1})
 	s.counted(mail, queue.Counters{Enqueued: 1, Claimed: 2, Reaped: 1})
+}
+
+func loadHeld(s *scene) {
+	s.put(mail, "a")
+	c := s.claim(mail, queue.ClaimOptions{Lease: queue.NoDeadline})[0]
+	s.cannotLoad(mail, "a", queue.ErrLeased)
+	s.gauged(mail, gauges{processing: 1})
+	s.ack(c.Receipt)
 }
 
 func loadKeyOrder(s *scene) {
