@@ -86,6 +86,7 @@ func chaosWorker(args []string) error {
 	defer s.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	fmt.Println("ready")
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 0))
 	draw := func(n int) int {
@@ -141,6 +142,7 @@ type chaos struct {
 type chaosChild struct {
 	*process
 	stopped bool
+	ready   chan struct{} // closed when it listens to SIGTERM
 	ended   chan error
 }
 
@@ -150,8 +152,11 @@ func (c *chaos) start() {
 	if c.rng.IntN(3) == 0 {
 		boot = "no boot"
 	}
-	p := &chaosChild{process: start(c.t, "chaos worker", c.dir, c.clock.file, boot, fmt.Sprint(c.rng.Uint64())), ended: make(chan error, 1)}
+	p := &chaosChild{process: start(c.t, "chaos worker", c.dir, c.clock.file, boot, fmt.Sprint(c.rng.Uint64())), ready: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
+		if p.out.Scan() {
+			close(p.ready)
+		}
 		for p.out.Scan() {
 			c.mu.Lock()
 			c.said = append(c.said, p.out.Text())
@@ -336,6 +341,7 @@ func (c *chaos) end(ctx context.Context, ids []string) {
 	final, err := c.s.Wait(ctx, queue.WaitOptions{Queues: []string{chaosQueue}})
 	mustDo(t, err)
 	for _, p := range c.alive {
+		<-p.ready
 		p.signal(unix.SIGTERM)
 	}
 	for _, p := range c.alive {

@@ -32,6 +32,7 @@ func trial13Worker(args []string) error {
 	defer s.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	fmt.Println("ready")
 	return worker.Run(ctx, queue.New[string](s, "mail"), func(_ context.Context, m *queue.Received[string]) error {
 		switch n := crc32.ChecksumIEEE([]byte(m.Receipt.ID)) % 100; {
 		case m.Attempt() > 1:
@@ -61,7 +62,9 @@ func TestTrial13EverySnapshotAddsUp(t *testing.T) {
 	mustEnqueue(t, s, "mail", ms...)
 	var workers []*process
 	for range 2 {
-		workers = append(workers, start(t, "trial 13 worker", dir))
+		w := start(t, "trial 13 worker", dir)
+		w.line(t) // it listens to SIGTERM
+		workers = append(workers, w)
 	}
 	snapshots := 0
 	for {
