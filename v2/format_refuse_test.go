@@ -55,7 +55,15 @@ func TestStateRefusals(t *testing.T) {
 		{"missing last field", `,"f":24}`, `}`, `want the field "f"`, ErrCorrupt},
 		{"missing counter", `"reaped":1,`, ``, `want the field "reaped"`, ErrCorrupt},
 		{"name without its value", `"fence":25`, `"fence"`, `want ":"`, ErrCorrupt},
-		{"both ends of a claim", `"back":"reaped"`, `"back":"reaped","lease":{"f":1}`, `field "lease" out of order`, ErrCorrupt},
+		{"both ends of a claim", `"back":"reaped"`, `"back":"retried","lease":{"f":1}`, `field "lease" out of order`, ErrCorrupt},
+		{"a released claim with a lease", `"back":"reaped"`, `"back":"released","lease":{"f":1}`, `field "lease" out of order`, ErrCorrupt},
+		{"a reprocessed claim with a lease", `"back":"reaped"`, `"back":"reprocessed","lease":{"f":1}`, `field "lease" out of order`, ErrCorrupt},
+		{"the lease before the return", `"back":"reaped"`, `"lease":{"f":1},"back":"reaped"`, `field "back" out of order`, ErrCorrupt},
+		{"two leases", `"back":"reaped"`, `"back":"reaped","lease":{"f":1},"lease":{"f":1}`, `duplicate field "lease"`, ErrCorrupt},
+		{"a kept lease without its fence", `"back":"reaped"`, `"back":"reaped","lease":{}`, `want the field "f"`, ErrCorrupt},
+		{"a kept lease that is null", `"back":"reaped"`, `"back":"reaped","lease":null`, `want "{"`, ErrCorrupt},
+		{"a kept lease with an unknown field", `"back":"reaped"`, `"back":"reaped","lease":{"f":1,"x":1}`, `unknown field "x"`, ErrCorrupt},
+		{"a kept lease with half a boot", `"back":"reaped"`, `"back":"reaped","lease":{"b":"boot","f":1}`, `want the field "m"`, ErrCorrupt},
 		{"no end of a claim", `,"back":"reaped"`, ``, `want the field "lease"`, ErrCorrupt},
 		{"unknown return", `"back":"reaped"`, `"back":"lapsed"`, `back "lapsed"`, ErrCorrupt},
 		{"empty return", `"back":"reaped"`, `"back":""`, `back ""`, ErrCorrupt},
@@ -82,6 +90,9 @@ func TestStateRefusals(t *testing.T) {
 		{"empty turn", `"turn":"chat-42"`, `"turn":""`, "an empty turn", ErrCorrupt},
 		{"not paused in full", `"paused":true`, `"paused":false`, `want "true"`, ErrCorrupt},
 		{"no deadline in full", `"lease":{"f":25}`, `"lease":{"d":0,"f":25}`, "deadline of zero", ErrCorrupt},
+		{"no lease in full", `"back":"reaped"`, `"back":"reaped","lease":{"f":0}`, "a lease of nothing: it must be left out", ErrCorrupt},
+		{"no deadline of a kept lease in full", `"back":"reaped"`, `"back":"reaped","lease":{"d":0,"f":1}`, "deadline of zero", ErrCorrupt},
+		{"no holder of a kept lease in full", `"back":"reaped"`, `"back":"reaped","lease":{"h":"` + token{}.String() + `","f":1}`, "a holder that is zero", ErrCorrupt},
 		{"no boot id in full", `"lease":{"f":25}`, `"lease":{"b":"","m":0,"f":25}`, "an empty boot id", ErrCorrupt},
 		{"no holder in full", `"lease":{"f":25}`, `"lease":{"h":"` + token{}.String() + `","f":25}`, "a holder that is zero", ErrCorrupt},
 		{"no label in full", `"lease":{"f":25}`, `"lease":{"w":"","f":25}`, "an empty label", ErrCorrupt},
@@ -174,6 +185,12 @@ func TestStateRefusals(t *testing.T) {
 		{"sequence twice in one slot", `"s":4,`, `"s":3,`, `have sequence 3 both`, ErrCorrupt},
 		{"pending with attempts", `"s":1,"t":1767323045678}`, `"s":1,"t":1767323045678,"a":1}`, `ID "ann": pending, with 1 attempts`, ErrCorrupt},
 		{"claimed without", `,"a":1,"lease":{"f":25}`, `,"lease":{"f":25}`, `ID "x_1": claimed, with no attempt`, ErrCorrupt},
+		{"retried without", `,"a":1,"lease":{"f":25}`, `,"back":"retried"`, `ID "x_1": claimed, with no attempt`, ErrCorrupt},
+		{"released without", `,"a":1,"lease":{"f":25}`, `,"back":"released"`, `ID "x_1": claimed, with no attempt`, ErrCorrupt},
+		{"reaped without", `,"a":1,"lease":{"f":25}`, `,"back":"reaped"`, `ID "x_1": claimed, with no attempt`, ErrCorrupt},
+		{"reprocessed without, and excused", `,"a":1,"lease":{"f":25}`, `,"e":1,"back":"reprocessed"`, "1 excused and 0 lapses of 0 attempts", ErrCorrupt},
+		{"reprocessed without, in full", `,"a":1,"lease":{"f":25}`, `,"a":0,"back":"reprocessed"`, "attempts of zero", ErrCorrupt},
+		{"reprocessed on the pending side", `"t":1767323045678}]`, `"t":1767323045678,"back":"reprocessed"}]`, `unknown field "back"`, ErrCorrupt},
 		{"excused beyond the attempts", `"e":1`, `"e":4`, "4 excused and 0 lapses of 3 attempts", ErrCorrupt},
 		{"lapses beyond the attempts", `"l":1`, `"e":1,"l":1`, "1 excused and 1 lapses of 1 attempts", ErrCorrupt},
 		{"generation twice", gen("commit 1", 1), gen("commit 1", 0), "generation " + gen("commit 1", 0) + " is at byte", ErrCorrupt},
@@ -201,11 +218,12 @@ func TestStateRefusals(t *testing.T) {
 	}
 }
 
-// What stands at a bound is taken.
+// What stands at a bound is taken, and what may be left out where it is.
 func TestStateBoundsAreTaken(t *testing.T) {
 	st := sampleState()
 	good := string(encodeState(nil, st))
 	long := func(n int) string { return strings.Repeat("é", n/2) }
+	holder := namedToken("holder").String()
 	resolved := strings.Repeat(fmt.Sprintf(`["%s","18446744073709551615"],`, namedToken("x")), maxResolved-1)
 	for _, c := range []struct{ name, old, new string }{
 		{"greatest number", `"fence":25`, `"fence":9007199254740991`},
@@ -217,6 +235,21 @@ func TestStateBoundsAreTaken(t *testing.T) {
 		{"last byte of 2^53-1", `",14,12,`, `",9007199254740979,12,`},
 		{"adjacent payloads", `",14,12,`, `",13,14,`},
 		{"failed name with a generation", `[["dan"`, `[["dan~` + namedToken("commit 1").String() + `.3"`},
+		{"a reaped claim with its lease", `"back":"reaped"`, `"back":"reaped","lease":{"d":1,"b":"boot","m":2,"h":"` + holder + `","w":"worker","f":3}`},
+		{"a reaped claim with a fence", `"back":"reaped"`, `"back":"reaped","lease":{"f":1}`},
+		{"a reaped claim with a holder and no fence", `"back":"reaped"`, `"back":"reaped","lease":{"h":"` + holder + `","f":0}`},
+		{"a reaped claim with a label and no fence", `"back":"reaped"`, `"back":"reaped","lease":{"w":"worker","f":0}`},
+		{"a reaped claim with a deadline and no fence", `"back":"reaped"`, `"back":"reaped","lease":{"d":1,"f":0}`},
+		{"a reaped claim with a boot and no fence", `"back":"reaped"`, `"back":"reaped","lease":{"b":"boot","m":0,"f":0}`},
+		{"a lease of nothing that is out", `"lease":{"f":25}`, `"lease":{"f":0}`},
+		{"a lease for ever with a holder and its boot", `"lease":{"f":25}`, `"lease":{"b":"boot","m":0,"h":"` + holder + `","f":25}`},
+		{"a lease for ever with a boot alone", `"lease":{"f":25}`, `"lease":{"b":"boot","m":0,"f":25}`},
+		{"a lease for ever with a holder alone", `"lease":{"f":25}`, `"lease":{"h":"` + holder + `","f":25}`},
+		{"a deadline at the time of the boot", `"m":912345`, `"m":0`},
+		{"reprocessed without an attempt", `,"a":1,"lease":{"f":25}`, `,"back":"reprocessed"`},
+		{"reprocessed without an attempt, a newer one behind", `"a":3,"e":1,"lease":{"d":1767323345678,"b":"6f1c2a34-0d1e-4c55-9a77-2d1b8f0e9c11","m":912345,"h":"` + holder + `","w":"worker 3","f":24}`, `"r":"damaged","back":"reprocessed"`},
+		{"reprocessed with attempts", `,"a":1,"lease":{"f":25}`, `,"a":1,"e":1,"back":"reprocessed"`},
+		{"retried with a delay", `"a":1,"lease":{"f":25}`, `"a":1,"n":1,"back":"retried"`},
 		{"index of 32 bits", namedToken("commit 1").String() + ".0", namedToken("commit 1").String() + ".4294967295"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

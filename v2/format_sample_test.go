@@ -172,8 +172,13 @@ func (d *drawer) slot(id string, seq *uint64) *slot {
 		s.pending = &r
 	}
 	if sides != 1 {
-		s.claimed = &claim{ref: d.ref(next(), d.attempts()), returned: returned(rapid.IntRange(0, int(reprocessed)).Draw(d.T, "back"))}
-		if s.claimed.returned == leased {
+		back := returned(rapid.IntRange(0, int(reprocessed)).Draw(d.T, "back"))
+		attempts := d.attempts()
+		if back == reprocessed && rapid.Bool().Draw(d.T, "damaged before its first claim") {
+			attempts = 0
+		}
+		s.claimed = &claim{ref: d.ref(next(), attempts), returned: back}
+		if back == leased || back == reaped && rapid.Bool().Draw(d.T, "its lease is kept") {
 			s.claimed.lease = d.lease()
 		}
 	}

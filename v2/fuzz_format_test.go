@@ -27,6 +27,9 @@ func FuzzDecodeState(f *testing.F) {
 	for _, change := range [][2]string{
 		{`"fence":25`, `"fence":9007199254740991`}, {`"features":[]`, `"features":["x"]`}, {`\u000a`, `\n`},
 		{`"ann"`, `"bob"`}, {`",14,12,`, `",13,14,`}, {`"s":1`, `"s":2`}, {`"version":2`, `"version":3`},
+		{`"back":"reaped"`, `"back":"reaped","lease":{"f":0}`}, {`"back":"reaped"`, `"back":"reaped","lease":{"d":1,"w":"w","f":1}`},
+		{`"back":"reaped"`, `"back":"retried","lease":{"f":1}`}, {`,"a":1,"lease":{"f":25}`, `,"back":"reprocessed"`},
+		{`"d":1767323345678,`, ``}, {`"lease":{"f":25}`, `"lease":{"b":"boot","m":0,"f":25}`},
 	} {
 		f.Add([]byte(strings.Replace(string(good), change[0], change[1], 1)))
 	}

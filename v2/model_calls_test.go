@@ -16,7 +16,7 @@ import (
 
 // The calls, each on both sides, and their answers compared.
 
-func (m *modelRun) queueName() string { return rapid.SampledFrom(modelQueues).Draw(m.t, "queue") }
+func (m *modelRun) queueName() string { return rapid.SampledFrom(m.names).Draw(m.t, "queue") }
 func (m *modelRun) id() string        { return rapid.SampledFrom(modelIDs).Draw(m.t, "id") }
 
 func (m *modelRun) payload() string {
@@ -36,7 +36,7 @@ func (m *modelRun) arrival() arrival {
 	a := arrival{
 		id: m.id(), payload: []byte(m.payload()),
 		ifExists: rapid.SampledFrom([]queue.IfExists{queue.Refuse, queue.Keep, queue.Replace, queue.Replace}).Draw(m.t, "if exists"),
-		key:      rapid.SampledFrom([]string{"", "", `chat "42"`}).Draw(m.t, "key"),
+		key:      rapid.SampledFrom(m.keys).Draw(m.t, "key"),
 	}
 	if wait := rapid.SampledFrom([]time.Duration{0, 0, 0, -time.Minute, time.Minute, time.Hour}).Draw(m.t, "wait"); wait != 0 {
 		a.notBefore = m.at().Wall.Add(wait).UnixMilli()
@@ -49,6 +49,9 @@ func (m *modelRun) taking() taking {
 		max:   rapid.IntRange(1, 3).Draw(m.t, "n"),
 		lease: rapid.SampledFrom([]time.Duration{time.Millisecond, time.Minute, time.Minute, time.Hour, queue.NoDeadline}).Draw(m.t, "lease"),
 		label: rapid.SampledFrom([]string{"", "worker <1>"}).Draw(m.t, "label"),
+		fair:  rapid.Bool().Draw(m.t, "fair"),
+		// None, or one of a few that may be dead.
+		holder: rapid.SampledFrom(append([]token{{}}, modelHolders...)).Draw(m.t, "holder"),
 	}
 }
 
@@ -139,6 +142,16 @@ func (m *modelRun) claimSome() {
 	got, err := m.claim(name, t)
 	delivered, aside, wantErr := m.want.claim(name, t, m.at())
 	m.is(err, wantErr)
+	ids := make([]string, len(aside))
+	for i, name := range aside {
+		ids[i] = m.want.failed[name].id
+	}
+	m.claimed(name, got, delivered, aside, ids)
+}
+
+// claimed compares what a claim gives with the messages as they stand then, and with
+// the names and IDs of those that were set aside.
+func (m *modelRun) claimed(name string, got queue.Claimed, delivered []*ledgerMessage, aside []ledgerName, ids []string) {
 	if len(got.Deliveries) != len(delivered) || len(got.Damaged) != len(aside) {
 		m.Fatalf("claimed %+v, want %d messages and %d damaged", got, len(delivered), len(aside))
 	}
@@ -146,16 +159,33 @@ func (m *modelRun) claimSome() {
 		m.delivered(d, delivered[i])
 	}
 	for i, e := range got.Damaged {
-		if w := m.want.failed[aside[i]]; e.Queue != name || e.ID != w.id || e.FailedName != aside[i].name {
-			m.Fatalf("damaged: %+v, want %+v", *e, aside[i])
+		if e.Queue != name || e.ID != ids[i] || e.FailedName != aside[i].name {
+			m.Fatalf("damaged: %+v, want %s as %+v", *e, ids[i], aside[i])
 		}
 	}
 }
 
+// rival draws a message that waits beside a reaped one of its key, if there is one.
+func (m *modelRun) rival(name, id string) string {
+	var rivals []string
+	for _, w := range m.want.queues[name].live {
+		for _, other := range m.want.queues[name].live {
+			if w.stage == stageReaped && w.key != "" && other.key == w.key && other.id != w.id {
+				rivals = append(rivals, other.id)
+			}
+		}
+	}
+	if rivals == nil || rapid.Bool().Draw(m.t, "any") {
+		return id
+	}
+	return rapid.SampledFrom(rivals).Draw(m.t, "rival")
+}
+
 func (m *modelRun) loadOne() {
 	name, id, t := m.queueName(), m.id(), m.taking()
+	id = m.rival(name, id)
 	d, err := m.load(name, id, t)
-	w, aside, wantErr := m.want.load(name, id, t, m.at())
+	w, aside, wantErr := m.want.load(name, id, t, m.at(), m.dead)
 	m.is(err, wantErr)
 	var e *queue.DamagedError
 	switch {
@@ -166,17 +196,28 @@ func (m *modelRun) loadOne() {
 	}
 }
 
-// receipt draws one that was given: often a good one, else the latest most often, or
-// one that nobody was given.
+// receipt draws one that was given: often a good one, of a reaped claim or any, else the
+// latest most often, or one that nobody was given.
 func (m *modelRun) receipt() (x queue.Receipt, ok bool) {
-	among := m.receipts
-	if rapid.Bool().Draw(m.t, "good") {
-		among = nil
-		for _, x := range m.receipts {
-			if _, _, _, err := m.want.held(m.base.store.String(), x); err == nil {
-				among = append(among, x)
+	var good, reaped []queue.Receipt
+	for _, x := range m.receipts {
+		if _, w, _, err := m.want.proven(m.base.store.String(), x); err == nil {
+			if good = append(good, x); w.stage == stageReaped {
+				reaped = append(reaped, x)
 			}
 		}
+	}
+	among := m.receipts
+	switch rapid.IntRange(0, 4).Draw(m.t, "among") {
+	case 0, 1:
+		among = good
+	case 2, 3:
+		if among = reaped; reaped == nil {
+			among = good
+		}
+	}
+	if among == nil {
+		among = m.receipts
 	}
 	if len(among) == 0 {
 		return x, false
@@ -197,21 +238,38 @@ func (m *modelRun) receipt() (x queue.Receipt, ok bool) {
 	return x, true
 }
 
-// settle takes one settlement; do is told whether the receipt is good.
+// settle takes one settlement; expect is asked when the receipt is good.
 func (m *modelRun) settle(call func(x queue.Receipt) error, expect func(q *ledgerQueue, w *ledgerMessage) error) {
 	x, ok := m.receipt()
 	if !ok {
 		return
 	}
 	err := call(x)
-	q, w, current, wantErr := m.want.held(m.base.store.String(), x)
-	switch {
-	case wantErr == nil:
-		m.is(err, expect(q, w))
-	case errors.Is(wantErr, queue.ErrLost):
+	q, w, current, wantErr := m.want.proven(m.base.store.String(), x)
+	if wantErr == nil {
+		current = w.attempts
+		wantErr = expect(q, w)
+	}
+	if errors.Is(wantErr, queue.ErrLost) {
 		m.lost(err, x, wantErr, current)
-	default:
+	} else {
 		m.is(err, wantErr)
+	}
+}
+
+func (m *modelRun) delay() time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, time.Minute, time.Hour}).Draw(m.t, "delay")
+}
+
+func (m *modelRun) lease() time.Duration {
+	return rapid.SampledFrom([]time.Duration{time.Millisecond, time.Minute, time.Hour, queue.NoDeadline}).Draw(m.t, "lease")
+}
+
+func (m *modelRun) retryOptions() queue.RetryOptions {
+	return queue.RetryOptions{
+		Delay:       m.delay(),
+		MaxFailures: rapid.SampledFrom([]uint64{1, 2, 3, 20, 20}).Draw(m.t, "most failures"),
+		Cause:       rapid.SampledFrom([]string{"", "", "smtp: 450", "\x00"}).Draw(m.t, "cause"),
 	}
 }
 
@@ -220,7 +278,37 @@ func (m *modelRun) ackOne() {
 }
 
 func (m *modelRun) releaseOne() {
-	m.settle(m.release, func(q *ledgerQueue, w *ledgerMessage) error { m.want.release(q, w); return nil })
+	delay := m.delay()
+	m.settle(func(x queue.Receipt) error { return m.snooze(x, delay) }, func(q *ledgerQueue, w *ledgerMessage) error {
+		m.want.release(q, w, delay, m.at())
+		return nil
+	})
+}
+
+func (m *modelRun) retryOne() {
+	o := m.retryOptions()
+	var got queue.Returned
+	m.settle(func(x queue.Receipt) (err error) {
+		got, err = m.retry(x, o)
+		return err
+	}, func(q *ledgerQueue, w *ledgerMessage) error {
+		return m.returned(got, nil, m.want.retry(q, w, o, m.at()))
+	})
+}
+
+func (m *modelRun) extendOne() {
+	lease := m.lease()
+	var got time.Time
+	m.settle(func(x queue.Receipt) (err error) {
+		got, err = m.extend(x, lease)
+		return err
+	}, func(q *ledgerQueue, w *ledgerMessage) error {
+		want, err := m.want.extend(q, w, lease, m.at())
+		if !got.Equal(want) {
+			m.Fatalf("extended until %s, want %s", got, want)
+		}
+		return err
+	})
 }
 
 func (m *modelRun) failOne() {
@@ -244,45 +332,4 @@ func (m *modelRun) replaceOne() {
 		w.payload, w.fault = payload, faultNone
 		return nil
 	})
-}
-
-func (m *modelRun) purgeOne() {
-	name := ledgerName{rapid.SampledFrom([]string{"", "aside"}).Draw(m.t, "space"), rapid.SampledFrom(modelNames).Draw(m.t, "name")}
-	if rapid.Bool().Draw(m.t, "one that is there") {
-		for there := range m.want.failed { // the least, so that a run can be repeated
-			if m.want.failed[name] == nil || there.space+" "+there.name < name.space+" "+name.name {
-				name = there
-			}
-		}
-	}
-	m.is(m.purge(name.space, name.name), m.want.purge(name))
-}
-
-func (m *modelRun) clearOne() {
-	if rapid.IntRange(0, 2).Draw(m.t, "clear") > 0 {
-		return
-	}
-	name, leasedToo := m.queueName(), rapid.Bool().Draw(m.t, "leased too")
-	if got, want := m.clear(name, leasedToo), m.want.clear(name, leasedToo); got != want {
-		m.Fatalf("cleared %d, want %d", got, want)
-	}
-}
-
-func (m *modelRun) pauseOne() {
-	q := m.want.queues[m.queueName()]
-	q.paused = !q.paused && rapid.Bool().Draw(m.t, "pause")
-	m.pause(q.name, q.paused)
-}
-
-func (m *modelRun) reapOne() {
-	for _, name := range modelQueues {
-		q := m.want.queues[name]
-		for _, w := range q.live {
-			if w.stage == stageLeased && rapid.Bool().Draw(m.t, "reap") {
-				m.reap(name, w.id)
-				m.want.reap(q, w)
-				return
-			}
-		}
-	}
 }

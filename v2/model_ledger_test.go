@@ -12,8 +12,8 @@ import (
 
 // A ledger is the model that the core is compared with: section 3 of the design in
 // slices and maps, as plain as it can be said. It knows nothing of states, drafts,
-// objects or sequences. A queue's messages stand in one slice, in order of their
-// places; everything is found by looking through it. model_test.go drives both.
+// objects or lines. A queue's messages stand in one slice, in order of their places;
+// everything is found by looking through it. model_test.go drives both.
 type ledger struct {
 	fence  uint64
 	queues map[string]*ledgerQueue
@@ -26,23 +26,28 @@ type ledgerName struct{ space, name string }
 type ledgerQueue struct {
 	name, space string
 	paused      bool
+	cursor      string
+	served      string // the key whose turn was last under fair rotation
+	places      int    // given out so far
 	live        []*ledgerMessage
 	counted     queue.Counters
 }
 
 type ledgerMessage struct {
 	queue, id, gen, payload, key string
+	place                        int
 	enqueued, notBefore          int64 // Unix milliseconds; notBefore 0: none
 
 	attempts, excused, lapses uint64
 	stage                     ledgerStage
 	lastError                 string
 
-	// While leased.
+	// While leased, and after a reaping what it was.
 	forever  bool
 	deadline time.Time
 	boot     string
 	bootEnds time.Duration
+	holder   token // zero: none
 	label    string
 	fence    uint64
 
@@ -53,10 +58,12 @@ type ledgerMessage struct {
 type ledgerStage string
 
 const (
-	stageWaiting  ledgerStage = ""
-	stageLeased   ledgerStage = "leased"
-	stageReaped   ledgerStage = "reaped"
-	stageReleased ledgerStage = "released"
+	stageWaiting     ledgerStage = ""
+	stageLeased      ledgerStage = "leased"
+	stageReaped      ledgerStage = "reaped"
+	stageReleased    ledgerStage = "released"
+	stageRetried     ledgerStage = "retried"
+	stageReprocessed ledgerStage = "reprocessed"
 )
 
 // A ledgerFault is what is wrong with a payload on the disk.
@@ -135,32 +142,81 @@ func (q *ledgerQueue) remove(gone *ledgerMessage) {
 	q.live = slices.DeleteFunc(q.live, func(m *ledgerMessage) bool { return m == gone })
 }
 
-// blocked: one generation of an ID is in flight at a time, and the older goes first.
-func (q *ledgerQueue) blocked(m *ledgerMessage) bool { return q.first(m.id) != m }
+// behind: one generation of an ID is in flight at a time, and the older goes first.
+func (q *ledgerQueue) behind(m *ledgerMessage) bool { return q.first(m.id) != m }
 
 func (m *ledgerMessage) scheduled(now instant) bool { return m.notBefore > now.Wall.UnixMilli() }
 
-// over: a lease is over when now is at its deadline. Within one boot the boot clock
-// decides, after a reboot it is over, and who lacks either goes by wall time.
-func (m *ledgerMessage) over(now instant) bool {
-	switch {
-	case m.forever:
+// candidate: it has its place among the messages of its key. One that is scheduled
+// takes it when it is due, one that came back has it.
+func (q *ledgerQueue) candidate(m *ledgerMessage, now instant) bool {
+	return m.stage != stageLeased && !q.behind(m) && (m.stage != stageWaiting || !m.scheduled(now))
+}
+
+// held: a message of the key is leased, or an older one comes first.
+func (q *ledgerQueue) held(m *ledgerMessage, now instant) bool {
+	if m.key == "" {
 		return false
-	case m.boot != "" && now.BootID != "":
-		return m.boot != now.BootID || now.Boot >= m.bootEnds
 	}
-	return !now.Wall.Before(m.deadline)
+	for _, other := range q.live {
+		if other.key == m.key && (other.stage == stageLeased || other.place < m.place && q.candidate(other, now)) {
+			return true
+		}
+	}
+	return false
+}
+
+// state says what a pending message waits for.
+func (q *ledgerQueue) state(m *ledgerMessage, now instant) queue.State {
+	switch {
+	case q.behind(m):
+		return queue.Blocked
+	case m.scheduled(now):
+		return queue.Scheduled
+	case q.held(m, now):
+		return queue.Blocked
+	}
+	return queue.Ready
 }
 
 // due gives what a claim may take, in order.
 func (q *ledgerQueue) due(now instant) []*ledgerMessage {
 	var due []*ledgerMessage
 	for _, m := range q.live {
-		if m.stage != stageLeased && !m.scheduled(now) && !q.blocked(m) {
+		if m.stage != stageLeased && q.state(m, now) == queue.Ready {
 			due = append(due, m)
 		}
 	}
 	return due
+}
+
+// turns gives it turn by turn: the next key after the one served last has the next
+// one, in the order of the keys' bytes, and those without a key come after the last.
+func (q *ledgerQueue) turns(now instant) []*ledgerMessage {
+	served := q.served
+	later := func(key string) bool { return served != "" && (key == "" || key > served) } // in this round
+	before := func(a, b string) bool {
+		switch {
+		case later(a) != later(b):
+			return later(a)
+		case (a == "") != (b == ""):
+			return b == ""
+		}
+		return a < b
+	}
+	var turns []*ledgerMessage
+	for due := q.due(now); len(due) > 0; {
+		next := 0
+		for i, m := range due {
+			if before(m.key, due[next].key) {
+				next = i
+			}
+		}
+		served = due[next].key
+		turns = append(turns, due[next])
+		due = slices.Delete(due, next, next+1)
+	}
+	return turns
 }
 
 // enqueue gives the message that is live afterwards; the caller fills in the
@@ -174,59 +230,83 @@ func (l *ledger) enqueue(name string, a arrival, now instant) (m *ledgerMessage,
 		case queue.Keep:
 			return old, true, nil
 		}
-		if old.attempts == 0 { // never claimed: superseded
+		if old.stage == stageWaiting { // never claimed: superseded
 			q.remove(old)
 			q.counted.Superseded++
 		}
 	}
 	m = &ledgerMessage{
-		queue: name, id: a.id, payload: string(a.payload), key: a.key,
+		queue: name, id: a.id, payload: string(a.payload), key: a.key, place: q.places,
 		enqueued: now.Wall.UnixMilli(), notBefore: a.notBefore,
 	}
+	q.places++
 	q.live = append(q.live, m)
 	q.counted.Enqueued++
 	return m, false, nil
 }
 
-// claim gives what is delivered, and what is set aside under which name.
+// claim gives what is delivered, and what is set aside under which name. When a
+// damaged one has gone, what was behind it may be due: the claim goes on with that, or
+// ends where it cannot be read now.
 func (l *ledger) claim(name string, t taking, now instant) (delivered []*ledgerMessage, aside []ledgerName, err error) {
 	q := l.queues[name]
-	if q.paused {
-		return nil, nil, nil
-	}
-	var hurt []*ledgerMessage
-	for _, m := range q.due(now) {
-		if len(delivered) == t.max {
-			break
+	for again := !q.paused; again && len(delivered) < t.max; {
+		due := q.due(now)
+		if t.fair {
+			due = q.turns(now)
 		}
-		switch m.fault {
-		case faultUnreadable:
-			return nil, nil, errUnreadable
-		case faultDamaged:
-			hurt = append(hurt, m)
-		default:
-			delivered = append(delivered, m)
+		var whole, hurt []*ledgerMessage
+		for _, m := range due {
+			if len(delivered)+len(whole) == t.max {
+				break
+			}
+			switch m.fault {
+			case faultUnreadable:
+				if len(delivered)+len(aside) == 0 {
+					err = errUnreadable
+				}
+				return delivered, aside, err
+			case faultDamaged:
+				hurt = append(hurt, m)
+			default:
+				whole = append(whole, m)
+			}
 		}
-	}
-	for _, m := range hurt {
-		aside = append(aside, l.setAside(q, m, now))
-	}
-	for _, m := range delivered {
-		l.lease(q, m, t, now)
+		for _, m := range hurt {
+			aside = append(aside, l.setAside(q, m, now))
+		}
+		for _, m := range whole {
+			if l.lease(q, m, t, now); t.fair {
+				q.served = m.key
+			}
+		}
+		delivered, again = append(delivered, whole...), hurt != nil
 	}
 	return delivered, aside, nil
 }
 
-func (l *ledger) load(name, id string, t taking, now instant) (m *ledgerMessage, aside ledgerName, err error) {
+func (l *ledger) load(name, id string, t taking, now instant, dead deaths) (m *ledgerMessage, aside ledgerName, err error) {
 	q := l.queues[name]
-	switch m = q.first(id); {
-	case m == nil:
+	if m = q.first(id); m == nil {
 		return nil, aside, queue.ErrNotFound
-	case m.stage == stageLeased && !m.forever && !m.over(now):
-		return nil, aside, queue.ErrLeased
-	case m.fault == faultUnreadable:
+	}
+	if m.stage == stageLeased && !(m.forever && m.holder.zero()) {
+		switch cause, err := m.ended(now, dead); {
+		case err != nil:
+			return nil, aside, err
+		case cause == "":
+			return nil, aside, queue.ErrLeased
+		}
+	}
+	for _, other := range q.live {
+		if other != m && m.key != "" && other.key == m.key && other.stage == stageLeased {
+			return nil, aside, queue.ErrLeased
+		}
+	}
+	switch m.fault {
+	case faultUnreadable:
 		return nil, aside, errUnreadable
-	case m.fault == faultDamaged:
+	case faultDamaged:
 		return m, l.setAside(q, m, now), queue.ErrDamaged
 	}
 	if m.stage == stageLeased { // taken over: a lapse
@@ -240,101 +320,49 @@ func (l *ledger) load(name, id string, t taking, now instant) (m *ledgerMessage,
 func (l *ledger) lease(q *ledgerQueue, m *ledgerMessage, t taking, now instant) {
 	l.fence++
 	q.counted.Claimed++
-	m.stage, m.fence, m.label, m.notBefore = stageLeased, l.fence, t.label, 0
+	m.stage, m.fence, m.label, m.holder, m.notBefore = stageLeased, l.fence, t.label, t.holder, 0
 	m.attempts++
-	if m.forever = t.lease == queue.NoDeadline; !m.forever {
-		m.deadline, m.boot, m.bootEnds = now.Wall.Add(t.lease), now.BootID, now.Boot+t.lease
+	m.until(t.lease, now)
+}
+
+// until sets when the lease ends. For ever still ends with the boot that a holder
+// lives in.
+func (m *ledgerMessage) until(lease time.Duration, now instant) {
+	m.forever, m.deadline, m.boot, m.bootEnds = lease == queue.NoDeadline, time.Time{}, "", 0
+	switch {
+	case !m.forever:
+		m.deadline, m.boot, m.bootEnds = now.Wall.Add(lease), now.BootID, now.Boot+lease
+	case !m.holder.zero():
+		m.boot = now.BootID
 	}
 }
 
-// setAside: the failed name is the ID, or ID~generation when that is taken.
-func (l *ledger) setAside(q *ledgerQueue, m *ledgerMessage, now instant) ledgerName {
-	name := ledgerName{q.space, m.id}
-	if l.failed[name] != nil {
-		name.name = m.id + "~" + m.gen
+// over: a lease is over when now is at its deadline. Within one boot the boot clock
+// decides, after a reboot it is over, and who lacks either goes by wall time.
+func (m *ledgerMessage) over(now instant) bool {
+	otherBoot := m.boot != "" && now.BootID != "" && m.boot != now.BootID
+	switch {
+	case m.forever:
+		return otherBoot && !m.holder.zero()
+	case m.boot != "" && now.BootID != "":
+		return otherBoot || now.Boot >= m.bootEnds
 	}
-	q.counted.Damaged++
-	l.bury(q, m, name, "damaged payload: its checksum is wrong", now)
-	return name
+	return !now.Wall.Before(m.deadline)
 }
 
-func (l *ledger) bury(q *ledgerQueue, m *ledgerMessage, name ledgerName, why string, now instant) {
-	q.remove(m)
-	q.counted.Failed++
-	m.lastError, m.notBefore, m.failedAt = why, 0, now.Wall.UnixMilli()
-	l.failed[name] = m
-}
-
-// held finds the message whose claim x proves; current is its attempt.
-func (l *ledger) held(store string, x queue.Receipt) (q *ledgerQueue, m *ledgerMessage, current uint64, err error) {
-	if x.Store != store {
-		return nil, nil, 0, queue.ErrInvalidReceipt
+// ended says why a lease may be ended now; empty: it may not.
+func (m *ledgerMessage) ended(now instant, dead deaths) (queue.ReapCause, error) {
+	switch {
+	case m.over(now) && m.forever:
+		return queue.ByProof, nil
+	case m.over(now):
+		return queue.ByDeadline, nil
+	case m.holder.zero():
+		return "", nil
 	}
-	q = l.queues[x.Queue]
-	for _, m := range q.live {
-		switch {
-		case m.id != x.ID || m.gen != x.Generation:
-			continue
-		case m.attempts != x.Attempt, m.stage != stageLeased && m.stage != stageReaped:
-			return nil, nil, m.attempts, queue.ErrStale
-		}
-		return q, m, m.attempts, nil
+	yes, err := dead(m.holder)
+	if err != nil || !yes {
+		return "", err
 	}
-	return nil, nil, 0, queue.ErrGone
-}
-
-func (l *ledger) ack(q *ledgerQueue, m *ledgerMessage) {
-	q.remove(m)
-	q.counted.Completed++
-}
-
-// release excuses the attempt; if it had lapsed, it has not.
-func (l *ledger) release(q *ledgerQueue, m *ledgerMessage) {
-	if m.stage == stageReaped {
-		m.lapses--
-	}
-	m.stage = stageReleased
-	m.excused++
-	q.counted.Released++
-}
-
-func (l *ledger) reap(q *ledgerQueue, m *ledgerMessage) {
-	m.stage = stageReaped
-	m.lapses++
-	q.counted.Reaped++
-}
-
-func (l *ledger) fail(q *ledgerQueue, m *ledgerMessage, cause, as string, now instant) (string, error) {
-	if as == "" {
-		as = m.id
-	}
-	name := ledgerName{q.space, as}
-	if l.failed[name] != nil {
-		return "", queue.ErrFailedExists
-	}
-	l.bury(q, m, name, cause, now)
-	return as, nil
-}
-
-func (l *ledger) purge(name ledgerName) error {
-	m := l.failed[name]
-	if m == nil {
-		return queue.ErrNotFailed
-	}
-	delete(l.failed, name)
-	l.queues[m.queue].counted.Purged++
-	return nil
-}
-
-func (l *ledger) clear(name string, leasedToo bool) (n uint64) {
-	q := l.queues[name]
-	q.live = slices.DeleteFunc(q.live, func(m *ledgerMessage) bool {
-		if m.stage == stageLeased && !leasedToo {
-			return false
-		}
-		n++
-		return true
-	})
-	q.counted.Cleared += n
-	return n
+	return queue.ByProof, nil
 }

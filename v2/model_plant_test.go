@@ -14,7 +14,7 @@ import (
 )
 
 // The property of TestModel must be able to fail: each of these bugs, planted in the
-// core, is found.
+// core, is found. model_plant_return_test.go has more of them.
 var modelBugs = map[string]func(c *coreCalls){
 	"ack ignores the attempt": func(c *coreCalls) {
 		c.ack = func(d *draft, x queue.Receipt) error {
@@ -288,6 +288,7 @@ func claimOf(d *draft, x queue.Receipt) *claim {
 }
 
 func TestModelFindsPlantedBugs(t *testing.T) {
+	maps.Copy(modelBugs, modelReturnBugs)
 	for _, name := range slices.Sorted(maps.Keys(modelBugs)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,7 +30,7 @@ func (m *modelRun) see() {
 		var listed []queue.Entry
 		sq := st.queue(name)
 		for _, s := range sq.slots {
-			listed = append(listed, st.entries(sq, s, now)...)
+			listed = append(listed, st.entries(sq.at(now.millis()), s, now)...)
 		}
 		slices.SortFunc(listed, func(a, b queue.Entry) int { return int(int64(a.Seq) - int64(b.Seq)) })
 		var want []queue.Entry
@@ -44,17 +44,25 @@ func (m *modelRun) see() {
 		if !reflect.DeepEqual(listed, want) {
 			m.Fatalf("%s: listed\n%+v\nwant\n%+v", name, listed, want)
 		}
-		var peeked, due []string
-		for p := range sq.at(now.millis()).turns(false) {
-			s, _ := sq.find(p.id)
-			r, _ := s.front()
-			peeked = append(peeked, r.gen.String())
+		if sq.cursor != q.cursor || sq.turn != q.served {
+			m.Fatalf("%s: cursor %q, the turn of %q; want %q and %q", name, sq.cursor, sq.turn, q.cursor, q.served)
 		}
-		for _, w := range q.due(now) {
-			due = append(due, w.gen)
+		for fair, due := range map[bool][]*ledgerMessage{false: q.due(now), true: q.turns(now)} {
+			var got, want []string
+			for p := range sq.at(now.millis()).turns(fair) {
+				s, _ := sq.find(p.id)
+				r, _ := s.front()
+				got = append(got, r.gen.String())
+			}
+			for _, w := range due {
+				want = append(want, w.gen)
+			}
+			if !slices.Equal(got, want) {
+				m.Fatalf("%s: due are, fair %v, %v, want %v", name, fair, got, want)
+			}
 		}
-		if !slices.Equal(peeked, due) {
-			m.Fatalf("%s: due are %v, want %v", name, peeked, due)
+		if yes, _ := st.due([]string{name}, now); yes != (!q.paused && len(q.due(now)) > 0) {
+			m.Fatalf("%s: due: %v", name, yes)
 		}
 	}
 	if status.Complete() != empty {
@@ -92,7 +100,7 @@ func (m *modelRun) seeReceipts(st *state, store string) {
 	good := map[[2]string]queue.Receipt{}
 	for _, x := range m.receipts {
 		_, err := (&draft{st: st}).held(x)
-		if _, _, _, wantErr := m.want.held(store, x); !errors.Is(err, wantErr) {
+		if _, _, _, wantErr := m.want.proven(store, x); !errors.Is(err, wantErr) {
 			m.Fatalf("%s: %v, want %v", x, err, wantErr)
 		}
 		if err != nil {
@@ -131,18 +139,19 @@ func (m *modelRun) seePayloads(st *state) {
 // status gives the gauges and counters of a queue.
 func (l *ledger) status(name string, now instant) queue.QueueStatus {
 	q := l.queues[name]
-	s := queue.QueueStatus{Paused: q.paused, Counters: q.counted}
+	s := queue.QueueStatus{Paused: q.paused, FailedNamespace: q.space, Counters: q.counted}
 	for _, m := range q.live {
-		switch {
-		case m.stage == stageLeased:
+		if m.stage == stageLeased {
 			s.Processing++
 			if m.over(now) {
 				s.Overdue++
 			}
 			continue
-		case q.blocked(m):
+		}
+		switch q.state(m, now) {
+		case queue.Blocked:
 			s.Blocked++
-		case m.scheduled(now):
+		case queue.Scheduled:
 			s.Scheduled++
 		default:
 			s.Ready++
@@ -160,21 +169,15 @@ func (l *ledger) status(name string, now instant) queue.QueueStatus {
 // entry gives what a look at a live message shows, but for its sequence and object.
 func (l *ledger) entry(store string, q *ledgerQueue, m *ledgerMessage, now instant) queue.Entry {
 	e := m.entry()
-	switch {
-	case m.stage == stageLeased:
+	if m.stage == stageLeased {
 		e.State, e.Overdue, e.Label, e.Fence = queue.Processing, m.over(now), m.label, m.fence
 		e.Receipt = queue.Receipt{Store: store, Queue: q.name, ID: m.id, Generation: m.gen, Attempt: m.attempts}
 		if !m.forever {
 			e.Deadline = time.UnixMilli(m.deadline.UnixMilli())
 		}
-	case q.blocked(m):
-		e.State = queue.Blocked
-	case m.scheduled(now):
-		e.State = queue.Scheduled
-	default:
-		e.State = queue.Ready
+		return e
 	}
-	if m.stage == stageReaped || m.stage == stageReleased {
+	if e.State = q.state(m, now); m.stage != stageWaiting {
 		e.Returned = string(m.stage)
 	}
 	return e

@@ -25,6 +25,8 @@ var (
 	modelQueues = slices.Sorted(maps.Keys(modelSpaces))
 	modelIDs    = []string{"a", "b", "B"}
 	modelNames  = []string{"a", "b", "B", "x", "y"}
+
+	modelNamespaces = []string{"", "aside", "other"}
 )
 
 // A modelRun is one run of calls.
@@ -40,11 +42,20 @@ type modelRun struct {
 	fence    uint64          // the highest that was given
 	attempts map[string]uint64
 	made     int // payloads
+	holders  map[token]modelHolder
+	names    []string // the queues of this run
+	keys     []string // of its messages
 }
 
 func newModelRun(t *rapid.T, calls coreCalls) *modelRun {
-	m := &modelRun{rig: newRig(t), t: t, want: newLedger(modelSpaces), attempts: map[string]uint64{}}
-	m.calls = calls
+	m := &modelRun{rig: newRig(t), t: t, want: newLedger(modelSpaces), attempts: map[string]uint64{}, holders: map[token]modelHolder{}}
+	m.calls, m.dead = calls, m.asked
+	// Few at a time, so that much happens to the same messages.
+	m.names = rapid.SampledFrom([][]string{{"mail"}, {"notes"}, {"mail", "mail/urgent"}, modelQueues}).Draw(t, "queues")
+	m.keys = rapid.SampledFrom([][]string{{"", `chat "42"`, "chat 7"}, {`chat "42"`}, {"", `chat "42"`}, {""}}).Draw(t, "keys")
+	for range 3 {
+		m.fate()
+	}
 	_ = m.apply("namespaces", func(d *draft) error {
 		for name, space := range modelSpaces {
 			d.queue(name).failedNS = space
@@ -66,7 +77,9 @@ func (m *modelRun) at() instant {
 // modelCalls are the calls that may come together in an update.
 var modelCalls = []func(m *modelRun){
 	(*modelRun).enqueueOne, (*modelRun).enqueueBatch, (*modelRun).claimSome, (*modelRun).loadOne, (*modelRun).ackOne,
-	(*modelRun).releaseOne, (*modelRun).failOne, (*modelRun).replaceOne, (*modelRun).purgeOne, (*modelRun).reapOne,
+	(*modelRun).releaseOne, (*modelRun).retryOne, (*modelRun).extendOne, (*modelRun).failOne, (*modelRun).replaceOne,
+	(*modelRun).purgeOne, (*modelRun).reprocessOne, (*modelRun).reapSome, (*modelRun).reapOne, (*modelRun).pauseOne,
+	(*modelRun).namespaceOne, (*modelRun).cursorOne, (*modelRun).updateSome,
 }
 
 // refusedUpdate makes some calls and is refused after them: as if it had not been.
@@ -160,6 +173,12 @@ func (m *modelRun) drop() {
 	m.fence = m.want.fence
 }
 
+// modelSometimes are the actions that a run may be without.
+var modelSometimes = []string{
+	"enqueue batch", "release", "retry", "extend", "fail", "replace payload", "update", "refused update", "reap", "reap one",
+	"purge", "clear", "pause", "namespace", "cursor", "harm", "holder", "drop", "load", "ack", "claim again", "enqueue again", "time",
+}
+
 // modelProperty is what holds of a core.
 func modelProperty(calls coreCalls) func(t *rapid.T) {
 	return func(t *rapid.T) {
@@ -168,11 +187,18 @@ func modelProperty(calls coreCalls) func(t *rapid.T) {
 		actions := map[string]func(*rapid.T){
 			"enqueue": act(m.enqueueOne), "enqueue again": act(m.enqueueOne), "enqueue batch": act(m.enqueueBatch),
 			"claim": act(m.claimSome), "claim again": act(m.claimSome), "load": act(m.loadOne),
-			"ack": act(m.ackOne), "release": act(m.releaseOne), "fail": act(m.failOne), "replace payload": act(m.replaceOne),
-			"purge": act(m.purgeOne), "clear": act(m.clearOne), "pause": act(m.pauseOne), "reap": act(m.reapOne),
-			"refused update": act(m.refusedUpdate), "time": act(m.passTime), "harm": act(m.harm),
+			"ack": act(m.ackOne), "release": act(m.releaseOne), "retry": act(m.retryOne), "extend": act(m.extendOne),
+			"fail": act(m.failOne), "replace payload": act(m.replaceOne), "update": act(m.updateSome), "refused update": act(m.refusedUpdate),
+			"reap": act(m.reapSome), "reap one": act(m.reapOne), "reprocess": act(m.reprocessOne), "purge": act(m.purgeOne),
+			"clear": act(m.clearOne), "pause": act(m.pauseOne), "namespace": act(m.namespaceOne), "cursor": act(m.cursorOne),
+			"time": act(m.passTime), "harm": act(m.harm), "holder": act(m.fate),
 			"commit": act(m.commit), "drop": act(m.drop),
 			"": act(m.see),
+		}
+		for _, name := range modelSometimes { // without some, the others meet more often
+			if rapid.Bool().Draw(t, "without "+name) {
+				delete(actions, name)
+			}
 		}
 		for range 3 { // runs longer than rapid's
 			t.Repeat(actions)

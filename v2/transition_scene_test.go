@@ -99,17 +99,45 @@ func (r *rig) stand(standing string) (last queue.Receipt) {
 		d, err := r.load("mail", "m", taking{max: 1, lease: queue.NoDeadline})
 		r.settled(err)
 		last = d.Receipt
+	case "overdue":
+		last = r.take("m").Receipt
+		r.past(time.Hour)
+	case "extended":
+		last = r.take("m").Receipt
+		_, err := r.extend(last, time.Hour)
+		r.settled(err)
 	case "returned":
 		last = r.take("m").Receipt
 		r.settled(r.release(last))
+	case "snoozed":
+		last = r.take("m").Receipt
+		r.settled(r.snooze(last, time.Hour))
+	case "retried", "retried later":
+		last = r.take("m").Receipt
+		o := queue.RetryOptions{Cause: "smtp: 450"}
+		if first == "retried later" {
+			o.Delay = time.Hour
+		}
+		_, err := r.retry(last, o)
+		r.settled(err)
 	case "reaped":
 		last = r.take("m").Receipt
 		r.reap("mail", "m")
 		r.commit()
+	case "reaped, extended":
+		last = r.take("m").Receipt
+		r.reap("mail", "m")
+		_, err := r.extend(last, time.Hour)
+		r.settled(err)
 	case "failed":
 		last = r.take("m").Receipt
 		_, err := r.fail(last, "no", "")
 		r.settled(err)
+	case "reprocessed":
+		last = r.take("m").Receipt
+		_, err := r.fail(last, "no", "")
+		r.settled(err)
+		r.settled(r.reprocess("", "m"))
 	}
 	if behind == "pending" {
 		r.replace("m")

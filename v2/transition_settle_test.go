@@ -18,6 +18,21 @@ var settlements = map[string]func(r *rig, x queue.Receipt) error{
 	"fail":           func(r *rig, x queue.Receipt) error { _, err := r.fail(x, "no", ""); return err },
 	"fail as":        func(r *rig, x queue.Receipt) error { _, err := r.fail(x, "no", "elsewhere"); return err },
 	"replacePayload": func(r *rig, x queue.Receipt) error { return r.replacePayload(x, "2") },
+	"snooze":         func(r *rig, x queue.Receipt) error { return r.snooze(x, time.Minute) },
+	"retry": func(r *rig, x queue.Receipt) error {
+		_, err := r.retry(x, queue.RetryOptions{Cause: "smtp: 450"})
+		return err
+	},
+	"retry later": func(r *rig, x queue.Receipt) error {
+		_, err := r.retry(x, queue.RetryOptions{Delay: time.Minute})
+		return err
+	},
+	"retry at the cap": func(r *rig, x queue.Receipt) error {
+		_, err := r.retry(x, queue.RetryOptions{MaxFailures: 1})
+		return err
+	},
+	"extend":          func(r *rig, x queue.Receipt) error { _, err := r.extend(x, time.Hour); return err },
+	"extend for ever": func(r *rig, x queue.Receipt) error { _, err := r.extend(x, queue.NoDeadline); return err },
 }
 
 // Trial T04, for every settlement: which receipts are good, and what the others are
@@ -43,6 +58,9 @@ func TestReceipts(t *testing.T) {
 		}, nil, 0},
 		{"reaped", func(r *rig) queue.Receipt { return r.stand("reaped") }, nil, 0},
 		{"reaped, a newer generation behind", func(r *rig) queue.Receipt { return r.stand("reaped+pending") }, nil, 0},
+		{"extended", func(r *rig) queue.Receipt { return r.stand("extended") }, nil, 0},
+		{"reaped and extended", func(r *rig) queue.Receipt { return r.stand("reaped, extended") }, nil, 0},
+		{"reaped and extended, a newer generation behind", func(r *rig) queue.Receipt { return r.stand("reaped, extended+pending") }, nil, 0},
 		{"after its payload was replaced", func(r *rig) queue.Receipt {
 			x := r.stand("leased")
 			r.settled(r.replacePayload(x, `"new"`))
@@ -75,6 +93,41 @@ func TestReceipts(t *testing.T) {
 		}, queue.ErrStale, 2},
 		{"released", func(r *rig) queue.Receipt { return r.stand("returned") }, queue.ErrStale, 1},
 		{"released, a newer generation behind", func(r *rig) queue.Receipt { return r.stand("returned+pending") }, queue.ErrStale, 1},
+		{"snoozed", func(r *rig) queue.Receipt { return r.stand("snoozed") }, queue.ErrStale, 1},
+		{"snoozed, and due again", func(r *rig) queue.Receipt {
+			x := r.stand("snoozed")
+			r.past(2 * time.Hour)
+			return x
+		}, queue.ErrStale, 1},
+		{"retried", func(r *rig) queue.Receipt { return r.stand("retried") }, queue.ErrStale, 1},
+		{"retried, a newer generation behind", func(r *rig) queue.Receipt { return r.stand("retried+pending") }, queue.ErrStale, 1},
+		{"retried with a delay", func(r *rig) queue.Receipt { return r.stand("retried later") }, queue.ErrStale, 1},
+		{"retried and claimed again", func(r *rig) queue.Receipt {
+			x := r.stand("retried")
+			r.take("m")
+			return x
+		}, queue.ErrStale, 2},
+		{"reaped and then retried", func(r *rig) queue.Receipt {
+			x := r.stand("reaped")
+			_, err := r.retry(x, queue.RetryOptions{})
+			r.settled(err)
+			return x
+		}, queue.ErrStale, 1},
+		{"reprocessed", func(r *rig) queue.Receipt { return r.stand("reprocessed") }, queue.ErrStale, 1},
+		{"reprocessed, a newer generation behind", func(r *rig) queue.Receipt { return r.stand("reprocessed+pending") }, queue.ErrStale, 1},
+		{"reprocessed and claimed again", func(r *rig) queue.Receipt {
+			x := r.stand("reprocessed")
+			r.take("m")
+			return x
+		}, queue.ErrStale, 2},
+		{"taken over by proof of death", func(r *rig) queue.Receipt {
+			r.stand("pending")
+			d, err := r.load("mail", "m", taking{max: 1, lease: time.Hour, holder: namedToken("holder")})
+			r.settled(err)
+			r.dead = func(token) (bool, error) { return true, nil }
+			r.take("m")
+			return d.Receipt
+		}, queue.ErrStale, 2},
 		{"reaped and then released", func(r *rig) queue.Receipt {
 			x := r.stand("reaped")
 			r.settled(r.release(x))
@@ -116,6 +169,37 @@ func TestReceipts(t *testing.T) {
 			return x
 		}, queue.ErrGone, 0},
 		{"failed", func(r *rig) queue.Receipt { return r.stand("failed") }, queue.ErrGone, 0},
+		{"failed by the cap of failures", func(r *rig) queue.Receipt {
+			x := r.stand("leased")
+			_, err := r.retry(x, queue.RetryOptions{MaxFailures: 1})
+			r.settled(err)
+			return x
+		}, queue.ErrGone, 0},
+		{"failed by the cap of lapses", func(r *rig) queue.Receipt {
+			x := r.stand("overdue")
+			_, err := r.reapAll(queue.ReapOptions{MaxLapses: 1})
+			r.settled(err)
+			return x
+		}, queue.ErrGone, 0},
+		{"failed and purged", func(r *rig) queue.Receipt {
+			x := r.stand("failed")
+			r.settled(r.purge("", "m"))
+			return x
+		}, queue.ErrGone, 0},
+		{"failed, another generation reprocessed", func(r *rig) queue.Receipt {
+			x := r.stand("failed")
+			r.put("m")
+			_, err := r.fail(r.take("m").Receipt, "no", "again")
+			r.settled(err)
+			r.settled(r.reprocess("", "again"))
+			return x
+		}, queue.ErrGone, 0},
+		{"reaped and cleared", func(r *rig) queue.Receipt {
+			x := r.stand("reaped")
+			r.clear("mail", false)
+			r.commit()
+			return x
+		}, queue.ErrGone, 0},
 		{"cleared", func(r *rig) queue.Receipt {
 			x := r.stand("leased")
 			r.clear("mail", true)

@@ -6,10 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,10 @@ type coreCalls struct {
 	replacePayload func(d *draft, r queue.Receipt, payload []byte) error
 	purge          func(d *draft, space, name string) error
 	clear          func(d *draft, name string, leasedToo bool) uint64
+	pause          func(d *draft, name string, paused bool)
+	setNamespace   func(d *draft, name, space string)
+	setCursor      func(d *draft, name, cursor string) error
+	update         func(v *view, steps []step) ([]queue.Outcome, error)
 	pack           func(d *draft, newToken func() (token, error)) ([]object, error)
 }
 
@@ -45,7 +50,8 @@ func soundCalls() coreCalls {
 	return coreCalls{
 		(*draft).enqueue, (*draft).enqueueAll, (*draft).claim, (*draft).load, (*draft).ack, (*draft).release,
 		(*draft).retry, (*draft).extend, (*draft).reap, (*draft).reprocess,
-		(*draft).fail, (*draft).replacePayload, (*draft).purge, (*draft).clear, (*draft).pack,
+		(*draft).fail, (*draft).replacePayload, (*draft).purge, (*draft).clear,
+		(*draft).pause, (*draft).setNamespace, (*draft).setCursor, (*view).update, (*draft).pack,
 	}
 }
 
@@ -66,6 +72,7 @@ type rig struct {
 	now     instant
 	objects map[token][]byte
 	broken  map[spot]error // payloads that cannot be read now
+	dead    deaths         // nil: nobody is proven dead
 	random  *rand.ChaCha8
 	decoded bool   // a commit goes on with the state that was read back
 	d       *draft // nil: none is open
@@ -100,16 +107,45 @@ func (r *rig) token() token {
 
 // pictureOfLine is the derived line of a queue at a time.
 func pictureOfLine(q *queueState, millis int64) string {
-	l := q.at(millis).line
-	text := fmt.Sprint("free ", l.free, " heads ", l.heads, " keys ", l.keys, " later ", l.later, " lanes")
-	for _, n := range l.lanes {
-		text += fmt.Sprintf(" %q leased %d waiting %v offer %d", n.key, n.leased, n.waiting, n.offer)
+	l := &q.at(millis).line
+	b := make([]byte, 0, 1<<10)
+	places := func(name string, list []place) {
+		b = append(b, name...)
+		for _, p := range list {
+			b = append(append(strconv.AppendUint(append(b, ' '), p.seq, 10), ' '), p.id...)
+		}
 	}
-	return text
+	times := func(name string, list []timed) {
+		b = append(b, name...)
+		for _, t := range list {
+			b = strconv.AppendUint(append(strconv.AppendInt(append(b, ' '), t.at, 10), ' '), t.seq, 10)
+			b = append(append(b, ' '), t.id...)
+		}
+	}
+	places("free", l.free)
+	places("; heads", l.heads)
+	b = append(b, "; keys"...)
+	for _, key := range l.keys {
+		b = strconv.AppendQuote(append(b, ' '), key)
+	}
+	times("; later", l.later)
+	for _, n := range l.lanes {
+		b = strconv.AppendQuote(append(b, "; lane "...), n.key)
+		b = strconv.AppendInt(append(b, " leased "...), int64(n.leased), 10)
+		b = strconv.AppendInt(append(b, " offer "...), int64(n.offer), 10)
+		times(" waiting", n.waiting)
+	}
+	return string(b)
 }
 
-// pictureOf is a state's text, made anew from every field, and its lines.
+// pictureOf is a state's text, made anew from every field, and its lines as they are.
 func pictureOf(st *state) string {
+	return pictureWith(st, func(q *queueState) string { return pictureOfLine(q, q.line.asOf) })
+}
+
+// pictureWith is a state's text, made anew from every field, and what is said of each
+// line.
+func pictureWith(st *state, ofLine func(q *queueState) string) string {
 	bare := *st
 	bare.queues, bare.failed = nil, nil
 	var lines []byte
@@ -120,7 +156,7 @@ func pictureOf(st *state) string {
 			c.slots = append(c.slots, &slot{id: s.id, pending: s.pending, claimed: s.claimed})
 		}
 		bare.queues = append(bare.queues, &c)
-		lines = append(append(lines, pictureOfLine(q, q.line.asOf)...), '\n')
+		lines = append(append(lines, ofLine(q)...), '\n')
 	}
 	for _, f := range st.failed {
 		c := failedSpace{name: f.name}
@@ -156,12 +192,13 @@ type trace struct {
 	dirty   bool
 	index   uint32
 	bytes   int64
+	fence   uint64
 	items   []item
 	itemOf  map[generation]int
 }
 
 func traceOf(d *draft) trace {
-	return trace{pictureOf(d.st), d.dirty, d.index, d.bytes, append([]item{}, d.items...), maps.Clone(d.itemOf)}
+	return trace{pictureOf(d.st), d.dirty, d.index, d.bytes, d.st.fence, append([]item{}, d.items...), maps.Clone(d.itemOf)}
 }
 
 // apply decides one call on the draft.
@@ -189,11 +226,11 @@ func (r *rig) checkSound(what string) {
 	r.Helper()
 	status := r.st().status(nil, r.now)
 	for _, q := range r.st().queues {
-		c := *q
-		c.buildLine()
-		for _, millis := range []int64{r.now.millis(), q.line.asOf, q.line.asOf + 1<<40} {
-			if got, want := pictureOfLine(q, millis), pictureOfLine(&c, millis); got != want {
-				r.Fatalf("after %s: the line of %s at %d is\n%s\nwant\n%s", what, q.name, millis, got, want)
+		if r.d == nil || !slices.Contains(r.base.queues, q) { // else it was looked at
+			for _, millis := range []int64{r.now.millis(), max(0, q.line.asOf-1), q.line.asOf + 1<<40} {
+				if fault := lineFault(q, millis); fault != "" {
+					r.Fatalf("after %s: the line of %s %s", what, q.name, fault)
+				}
 			}
 		}
 		g, n := status.Queues[q.name], q.counters
@@ -231,7 +268,8 @@ func (r *rig) commit() {
 	if err != nil {
 		r.Fatalf("what was committed is not taken: %v\n%s", err, text)
 	}
-	if got, want := pictureOf(st), pictureOf(d.st); got != want {
+	now := func(q *queueState) string { return pictureOfLine(q, r.now.millis()) }
+	if got, want := pictureWith(st, now), pictureWith(d.st, now); got != want {
 		r.Fatalf("the committed state reads back otherwise\n got %s\nwant %s", got, want)
 	}
 	if got := encodeState(nil, st); !bytes.Equal(got, text) || !strings.HasPrefix(pictureOf(st), string(text)) {
@@ -329,7 +367,7 @@ func (r *rig) claim(name string, t taking) (out queue.Claimed, err error) {
 func (r *rig) load(name, id string, t taking) (out queue.Delivery, err error) {
 	r.Helper()
 	err = r.apply("load", func(d *draft) (err error) {
-		out, err = r.calls.load(d, name, id, t, r.read, nil)
+		out, err = r.calls.load(d, name, id, t, r.read, r.dead)
 		return err
 	})
 	return out, err
@@ -340,9 +378,55 @@ func (r *rig) ack(x queue.Receipt) error {
 	return r.apply("ack", func(d *draft) error { return r.calls.ack(d, x) })
 }
 
-func (r *rig) release(x queue.Receipt) error {
+func (r *rig) release(x queue.Receipt) error { return r.snooze(x, 0) }
+
+func (r *rig) snooze(x queue.Receipt, delay time.Duration) error {
 	r.Helper()
-	return r.apply("release", func(d *draft) error { return r.calls.release(d, x, 0) })
+	return r.apply("release", func(d *draft) error { return r.calls.release(d, x, delay) })
+}
+
+// The options of the calls that follow are as callers give them: their defaults are
+// filled in.
+
+func (r *rig) retry(x queue.Receipt, o queue.RetryOptions) (out queue.Returned, err error) {
+	r.Helper()
+	if o, err = o.Checked(); err != nil {
+		return out, err
+	}
+	err = r.apply("retry", func(d *draft) (err error) {
+		out, err = r.calls.retry(d, x, o)
+		return err
+	})
+	return out, err
+}
+
+func (r *rig) extend(x queue.Receipt, lease time.Duration) (until time.Time, err error) {
+	r.Helper()
+	if lease, err = queue.CheckLease(lease); err != nil {
+		return until, err
+	}
+	err = r.apply("extend", func(d *draft) (err error) {
+		until, err = r.calls.extend(d, x, lease)
+		return err
+	})
+	return until, err
+}
+
+func (r *rig) reapAll(o queue.ReapOptions) (out []queue.Returned, err error) {
+	r.Helper()
+	if o, err = o.Checked(); err != nil {
+		return nil, err
+	}
+	err = r.apply("reap", func(d *draft) (err error) {
+		out, err = r.calls.reap(d, o, r.dead)
+		return err
+	})
+	return out, err
+}
+
+func (r *rig) reprocess(space, name string) error {
+	r.Helper()
+	return r.apply("reprocess", func(d *draft) error { return r.calls.reprocess(d, space, name) })
 }
 
 func (r *rig) fail(x queue.Receipt, cause, as string) (name string, err error) {
@@ -387,9 +471,42 @@ func (r *rig) reap(name, id string) {
 func (r *rig) pause(name string, paused bool) {
 	r.Helper()
 	_ = r.apply("pause", func(d *draft) error {
-		d.pause(name, paused)
+		r.calls.pause(d, name, paused)
 		return nil
 	})
+}
+
+func (r *rig) setNamespace(name, space string) {
+	r.Helper()
+	_ = r.apply("setNamespace", func(d *draft) error {
+		r.calls.setNamespace(d, name, space)
+		return nil
+	})
+}
+
+func (r *rig) setCursor(name, cursor string) error {
+	r.Helper()
+	return r.apply("setCursor", func(d *draft) error { return r.calls.setCursor(d, name, cursor) })
+}
+
+// update takes changes as Store.Update does, which prepares them without the disk.
+func (r *rig) update(changes ...queue.Change) (out []queue.Outcome, err error) {
+	r.Helper()
+	if err := queue.CheckChanges(changes); err != nil {
+		return nil, err
+	}
+	s := &Store{opts: Options{MaxPayloadBytes: 1 << 20, MaxPayloadDepth: 10, MaxStateBytes: roomy}}
+	steps := make([]step, len(changes))
+	for i, change := range changes {
+		if steps[i], err = s.step(&call{}, change); err != nil {
+			return nil, &queue.UpdateError{Index: i, Err: err}
+		}
+	}
+	err = r.apply("update", func(d *draft) (err error) {
+		out, err = r.calls.update(&view{draft: d, load: r.read, dead: r.dead}, steps)
+		return err
+	})
+	return out, err
 }
 
 // damage alters a committed payload.

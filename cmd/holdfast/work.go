@@ -23,6 +23,7 @@ type workOrder struct {
 	queue         string
 	argv          []string
 	options       worker.Options
+	drain         time.Duration
 	untilComplete bool
 	verbose       bool
 }
@@ -53,8 +54,8 @@ Leases of processes that died, and those past their deadline, are reaped while t
 one runs.
 
 SIGINT and SIGTERM drain: nothing more is claimed, running commands may end within
---drain, then they get SIGTERM and their messages go back, excused. A second signal
-ends this process at once. Standard output belongs to the commands. What happens is
+--drain. Then they get SIGTERM, and SIGKILL 10 seconds later; when they have ended
+their messages go back, excused. A second signal ends this process at once. Standard output belongs to the commands. What happens is
 logged on stderr; with -v acks too, with --json as JSON lines.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,10 +77,14 @@ logged on stderr; with -v acks too, with --json as JSON lines.`,
 				return usagef("--lease none: a worker renews its leases, so they need a deadline")
 			case o.Concurrency < 1:
 				return usagef("-c %d: want at least 1", o.Concurrency)
+			case w.drain < 0:
+				return usagef("--drain %s: from 0s", w.drain)
 			}
-			if o.Lease = d; o.Drain == 0 {
-				o.Drain = -1 // 0 on the command line is no wait at all
-			}
+			o.Lease = d
+			// The commands are ended by ourselves, so that their messages go back when they
+			// have ended and not before; the library's own bounds come behind that.
+			o.Drain = w.drain + endWithin + behind
+			o.Grace = endWithin + behind
 			return about(a.work(cmd.Context(), w), facts{queue: w.queue})
 		},
 	}
@@ -91,7 +96,7 @@ logged on stderr; with -v acks too, with --json as JSON lines.`,
 	flags.Uint64Var(&o.Retry.MaxLapses, "max-lapses", queue.DefaultMaxLapses, "to failed after so many claims that ended by reaping")
 	flags.DurationVar(&o.Retry.Base, "base-delay", worker.DefaultBase, "the longest delay after a first failure; it doubles with each")
 	flags.DurationVar(&o.Retry.Max, "max-delay", worker.DefaultMaxDelay, "the longest delay")
-	flags.DurationVar(&o.Drain, "drain", worker.DefaultDrain, "how long running commands may go on after SIGINT or SIGTERM")
+	flags.DurationVar(&w.drain, "drain", worker.DefaultDrain, "how long running commands may go on after SIGINT or SIGTERM")
 	flags.StringVar(&o.Label, "label", "", "who claims, for people who look")
 	flags.BoolVar(&o.Fair, "fair", false, "rotate over the keys in place of the oldest first")
 	flags.BoolVar(&w.untilComplete, "until-complete", false, "end when nothing is pending and nothing processing in the queue")
@@ -105,7 +110,7 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		return usagef("%v", err)
 	}
 	return a.withStore(ctx, func(s store) error {
-		c := &command{path: path, argv: w.argv, dir: a.dir, stdout: a.stdout, stderr: a.stderr}
+		c := &command{path: path, argv: w.argv, dir: a.dir, stdout: a.stdout, stderr: a.stderr, within: endWithin}
 		if h, ok := s.(interface {
 			Holder(context.Context) (*os.File, error)
 		}); ok {
@@ -116,9 +121,13 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		}
 		c.log = a.workLog(w.verbose)
 		w.options.Logger = c.log
+		defer c.running.Wait() // none outlives this process by our doing
 		w.options.Fatal = holdfast.NeedsOperator
 		running, stop := context.WithCancel(ctx)
 		defer stop()
+		drained := make(chan struct{})
+		c.drained = drained
+		context.AfterFunc(running, func() { time.AfterFunc(w.drain, func() { close(drained) }) })
 		waited := make(chan error, 1)
 		if w.untilComplete {
 			go func() {
@@ -149,6 +158,9 @@ func (a *app) workLog(verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.stderr, o))
 }
 
+// behind is how much later than the command's own bounds those of the library come.
+const behind = 5 * time.Second
+
 // exDataErr is the one exit status beside 0 with a meaning of its own; it has the name
 // that sysexits.h gives it. EX_TEMPFAIL, 75, is a failure as every other.
 const exDataErr = 65
@@ -170,8 +182,10 @@ func (c *command) handle(ctx context.Context, m *queue.Received[json.RawMessage]
 		return fmt.Errorf("%w: %w", worker.Snooze(notStarted), err)
 	case end.status.ExitStatus() == 0:
 		return nil
-	case ctx.Err() != nil: // it was told to end
+	case ctx.Err() != nil: // the time limit, or a lost lease
 		return fmt.Errorf("%s: %w", end, ctx.Err())
+	case end.told: // by the end of the drain: no failure of its own
+		return worker.Snooze(0)
 	case end.status.ExitStatus() == exDataErr:
 		return worker.Fail(errors.New(end.String()))
 	}

@@ -29,12 +29,18 @@ type command struct {
 	stdout io.Writer
 	stderr io.Writer
 	log    *slog.Logger
+
+	within  time.Duration   // from SIGTERM to SIGKILL
+	drained <-chan struct{} // closed when the drain is over: who still runs is told to end
+	running sync.WaitGroup
+	unsaid  sync.Once // that an output stream cannot be written was logged
 }
 
 // An ending is how a command ended.
 type ending struct {
 	status syscall.WaitStatus
 	tail   string // of its stderr
+	told   bool   // to end, by SIGTERM
 }
 
 // String says it in the words of a last error: how it ended, and the end of what it
@@ -65,9 +71,12 @@ const (
 )
 
 // run runs the command with payload as its standard input. An error says that it was
-// not started. When ctx ends, the command and what it started in its process group
-// get SIGTERM, and SIGKILL after endWithin.
+// not started. When ctx ends, or the drain does, the command and what it started in its
+// process group get SIGTERM, and SIGKILL when it has ended, or c.within later. So what
+// is told of a command that was to end is told when it has ended.
 func (c *command) run(ctx context.Context, payload []byte, env []string) (ending, error) {
+	c.running.Add(1)
+	defer c.running.Done()
 	var end ending
 	if err := ctx.Err(); err != nil {
 		return end, err
@@ -83,7 +92,7 @@ func (c *command) run(ctx context.Context, payload []byte, env []string) (ending
 		files = append(files, c.holder.Fd())
 	}
 	pid, err := syscall.ForkExec(c.path, c.argv, &syscall.ProcAttr{
-		Env: append(os.Environ(), env...), Files: files,
+		Env: withEnv(os.Environ(), env), Files: files,
 		Sys: &syscall.SysProcAttr{Setpgid: true}, // a terminal's Ctrl-C is for us, who drain
 	})
 	if err != nil {
@@ -93,48 +102,77 @@ func (c *command) run(ctx context.Context, payload []byte, env []string) (ending
 
 	var copies sync.WaitGroup
 	var tail tailWriter
-	copies.Go(func() { io.Copy(c.stdout, p.out.r) })
-	copies.Go(func() { io.Copy(io.MultiWriter(c.stderr, &tail), p.err.r) })
+	copies.Go(func() { c.pass(c.stdout, p.out.r) })
+	copies.Go(func() { c.pass(c.stderr, io.TeeReader(p.err.r, &tail)) })
 	go func() { // it need not read its input
 		p.in.w.Write(payload)
 		p.in.w.Close()
 	}()
 
 	ended := make(chan struct{})
-	killed := make(chan struct{})
-	go func() {
-		defer close(killed)
-		c.end(ctx, pid, ended)
-	}()
+	told := make(chan bool, 1)
+	go func() { told <- c.end(ctx, pid, ended) }()
 	end.status, err = await(pid, func() {
 		close(ended)
-		<-killed
+		end.told = <-told
 	})
 	p.limit(pipesOpen)
 	copies.Wait()
 	end.tail = tail.String()
-	if err != nil {
-		return end, fmt.Errorf("wait for %s: %w", c.path, err)
+	if err != nil { // cannot be: it is our child, and nobody else waits for it
+		end.tail = fmt.Sprintf("how it ended is not known: %v", err)
+		end.status = 1 << 8
 	}
 	return end, nil
 }
 
-// end ends a command whose context is over. It signals only while the number is the
-// command's own: await frees the number after this has returned, where the system can.
-func (c *command) end(ctx context.Context, pid int, ended <-chan struct{}) {
+// pass copies what the command writes. Where it cannot be written any more it is read
+// all the same: the command must not hang on a full pipe because our disk is full.
+func (c *command) pass(w io.Writer, r io.Reader) {
+	if _, err := io.Copy(w, r); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.unsaid.Do(func() { c.log.Error("what commands write is lost", "error", err) })
+	}
+	io.Copy(io.Discard, r)
+}
+
+// end ends a command when its context or the drain is over, and reports whether it had
+// to. It signals only while the number is the command's own: await frees the number
+// after this has returned, where the system can.
+func (c *command) end(ctx context.Context, pid int, ended <-chan struct{}) (told bool) {
 	select {
 	case <-ended:
-		return
+		return false
 	case <-ctx.Done():
+	case <-c.drained:
 	}
 	syscall.Kill(-pid, syscall.SIGTERM)
-	timer := time.NewTimer(endWithin)
+	timer := time.NewTimer(c.within)
 	defer timer.Stop()
 	select {
 	case <-ended:
 	case <-timer.C:
-		syscall.Kill(-pid, syscall.SIGKILL)
 	}
+	// Also when the command itself has ended: what it started would keep its message,
+	// and all of ours, by the descriptor that it inherited.
+	syscall.Kill(-pid, syscall.SIGKILL)
+	return true
+}
+
+// withEnv gives the environment with more in it; what is set anew is there once, for
+// programs differ in which of two they take.
+func withEnv(env, more []string) []string {
+	set := map[string]bool{}
+	for _, kv := range more {
+		name, _, _ := strings.Cut(kv, "=")
+		set[name] = true
+	}
+	var out []string
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); !set[name] {
+			out = append(out, kv)
+		}
+	}
+	return append(out, more...)
 }
 
 // pipes are the three standard streams of a command.

@@ -1,0 +1,464 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/holdfast/queue"
+	"pgregory.net/rapid"
+)
+
+// A lineEntry is a message that a claim may take.
+type lineEntry struct {
+	place
+	key string
+}
+
+// claimable is the rule of queue.Message.Key, evaluated by looking at every slot. A
+// candidate is a message that is not behind an older generation of its ID and that
+// came back, whatever its schedule, or is due. It can be claimed when it is due and,
+// if it has a key, no message of the key is leased and no candidate of it is older.
+func claimable(q *queueState, millis int64) []lineEntry {
+	var candidates []lineEntry
+	due := map[uint64]bool{}
+	out := map[string]bool{}
+	for _, s := range q.slots {
+		var r *ref
+		switch {
+		case s.claimed != nil && s.claimed.returned == leased:
+			out[s.claimed.key] = true
+		case s.claimed != nil:
+			r = &s.claimed.ref
+		case s.pending.notBefore <= millis:
+			r = s.pending
+		}
+		if r != nil {
+			candidates = append(candidates, lineEntry{place{r.seq, s.id}, r.key})
+			due[r.seq] = r.notBefore <= millis
+		}
+	}
+	slices.SortFunc(candidates, func(a, b lineEntry) int { return cmp.Compare(a.seq, b.seq) })
+	var can []lineEntry
+	older := map[string]bool{}
+	for _, c := range candidates {
+		if due[c.seq] && (c.key == "" || !out[c.key] && !older[c.key]) {
+			can = append(can, c)
+		}
+		older[c.key] = true
+	}
+	return can
+}
+
+// rotated is the rule of queue.ClaimOptions.Fair: turn by turn, the next key after
+// the one that was served last, the messages without a key coming after the last key.
+func rotated(can []lineEntry, served string) []lineEntry {
+	left := map[string][]lineEntry{}
+	for _, e := range can {
+		left[e.key] = append(left[e.key], e)
+	}
+	var turns []lineEntry
+	for len(left) > 0 {
+		keys := slices.Sorted(maps.Keys(left))
+		if keys[0] == "" {
+			keys = append(keys[1:], "")
+		}
+		next := keys[0]
+		if served != "" {
+			if i := slices.IndexFunc(keys, func(k string) bool { return k == "" || k > served }); i >= 0 {
+				next = keys[i]
+			}
+		}
+		turns = append(turns, left[next][0])
+		if left[next] = left[next][1:]; len(left[next]) == 0 {
+			delete(left, next)
+		}
+		served = next
+	}
+	return turns
+}
+
+func placesOf(entries []lineEntry) []place {
+	var list []place
+	for _, e := range entries {
+		list = append(list, e.place)
+	}
+	return list
+}
+
+// lineFault says what is wrong with the line of q at a time, or nothing: it must be
+// the one that is built from the slots, and deliver what the rules say.
+func lineFault(q *queueState, millis int64) string {
+	rebuilt := *q
+	rebuilt.buildLine()
+	if got, want := pictureOfLine(q, millis), pictureOfLine(&rebuilt, millis); got != want {
+		return fmt.Sprintf("at %d is\n%s\nwant\n%s", millis, got, want)
+	}
+	now := q.at(millis)
+	can := claimable(q, millis)
+	if got, want := slices.Collect(now.turns(false)), placesOf(can); !slices.Equal(got, want) {
+		return fmt.Sprintf("at %d delivers %v, want %v", millis, got, want)
+	}
+	if got, want := slices.Collect(now.turns(true)), placesOf(rotated(can, q.turn)); !slices.Equal(got, want) {
+		return fmt.Sprintf("at %d delivers in turn after %q %v, want %v", millis, q.turn, got, want)
+	}
+	return ""
+}
+
+// A lineRun changes the slots of one queue at random, in drafts as transitions do, at
+// times that go forward and back.
+type lineRun struct {
+	*rapid.T
+	st      *state
+	d       *draft
+	unused  []uint64 // sequences
+	clock   int64
+	history []lineVersion
+}
+
+// A lineVersion is a published state, which nothing may change any more.
+type lineVersion struct {
+	st      *state
+	picture string
+}
+
+const lineTimes = 12 // the clock shows 0 to lineTimes
+
+var lineKeys = []string{"", "", "a", "b", "c"}
+
+func newLineRun(t *rapid.T) *lineRun {
+	r := &lineRun{T: t, st: &state{queues: []*queueState{{name: "mail"}}}}
+	for seq := range uint64(40) {
+		r.unused = append(r.unused, seq)
+	}
+	r.begin()
+	return r
+}
+
+func (r *lineRun) time(name string) int64 { return rapid.Int64Range(0, lineTimes).Draw(r.T, name) }
+
+func (r *lineRun) begin() {
+	r.d = newDraft(r.st, token{}, instant{Wall: time.UnixMilli(r.clock)}, 0)
+}
+
+func (r *lineRun) publish() {
+	r.history = append(r.history, lineVersion{r.st, r.picture(r.st)})
+	r.st = r.d.st
+	r.begin()
+}
+
+// drop gives the draft up.
+func (r *lineRun) drop() {
+	r.begin()
+	r.unused = nil
+	taken := map[uint64]bool{}
+	for _, s := range r.st.queues[0].slots {
+		if s.pending != nil {
+			taken[s.pending.seq] = true
+		}
+		if s.claimed != nil {
+			taken[s.claimed.seq] = true
+		}
+	}
+	for seq := range uint64(40) {
+		if !taken[seq] {
+			r.unused = append(r.unused, seq)
+		}
+	}
+}
+
+func (r *lineRun) picture(st *state) string {
+	q := st.queues[0]
+	return pictureOfLine(q, q.line.asOf) + fmt.Sprint(len(q.slots))
+}
+
+// put gives one ID any sides.
+func (r *lineRun) put() {
+	q := r.d.queue("mail")
+	if rapid.Bool().Draw(r.T, "advance") {
+		q.advance(r.clock)
+	}
+	id := rapid.SampledFrom([]string{"p", "q", "r", "s", "t", "u", "v", "w"}).Draw(r.T, "id")
+	var pending *ref
+	var claimed *claim
+	if old, _ := q.find(id); old != nil {
+		pending, claimed = old.pending, old.claimed
+	}
+	if rapid.Bool().Draw(r.T, "change pending") {
+		pending = r.side(pending)
+	} else {
+		var old *ref
+		if claimed != nil {
+			old = &claimed.ref
+		}
+		claimed = nil
+		if ref := r.side(old); ref != nil {
+			claimed = &claim{ref: *ref, returned: returned(rapid.IntRange(0, int(reprocessed)).Draw(r.T, "back"))}
+		}
+	}
+	q.put(id, pending, claimed)
+}
+
+// side gives another side in the place of old: none, a changed one, or a new one.
+func (r *lineRun) side(old *ref) *ref {
+	next := ref{}
+	if old != nil {
+		if next = *old; rapid.Bool().Draw(r.T, "goes") {
+			r.unused = append(r.unused, old.seq)
+			return nil
+		}
+	} else {
+		i := rapid.IntRange(0, len(r.unused)-1).Draw(r.T, "seq")
+		next.seq = r.unused[i]
+		r.unused = slices.Delete(r.unused, i, i+1)
+		next.key = rapid.SampledFrom(lineKeys).Draw(r.T, "key")
+	}
+	next.notBefore = rapid.Custom(func(t *rapid.T) int64 {
+		return max(0, rapid.Int64Range(-lineTimes, lineTimes).Draw(t, "at"))
+	}).Draw(r.T, "not before")
+	return &next
+}
+
+// refuse changes slots and goes back.
+func (r *lineRun) refuse() {
+	before, unused := r.picture(r.d.st), slices.Clone(r.unused)
+	_ = r.d.atomically(func() error {
+		for range rapid.IntRange(1, 3).Draw(r.T, "puts") {
+			r.put()
+		}
+		return errUnreadable
+	})
+	if r.unused = unused; r.picture(r.d.st) != before {
+		r.Fatalf("a refused change shows:\n%s\nbefore:\n%s", r.picture(r.d.st), before)
+	}
+}
+
+func (r *lineRun) tick() {
+	r.clock = r.time("clock")
+	r.d.now, r.d.millis = instant{Wall: time.UnixMilli(r.clock)}, r.clock
+}
+
+// fairly makes another key the one that was served last.
+func (r *lineRun) fairly() {
+	r.d.queue("mail").turn = rapid.SampledFrom([]string{"", "a", "aa", "b", "c", "d"}).Draw(r.T, "served")
+}
+
+// check looks at the draft and at the published state, as of now and another time.
+func (r *lineRun) check() {
+	for _, st := range []*state{r.d.st, r.st} {
+		q := st.queues[0]
+		first := int64(0)
+		at := []int64{r.clock, r.time("at")} // the whole line costs more
+		for millis := int64(lineTimes + 1); millis >= 0; millis-- {
+			if slices.Contains(at, millis) {
+				if fault := lineFault(q, millis); fault != "" {
+					r.Fatalf("the line %s", fault)
+				}
+			}
+			yes, next := st.due(nil, instant{Wall: time.UnixMilli(millis)})
+			can := len(claimable(q, millis)) > 0
+			switch {
+			case yes != can, yes && next != 0:
+				r.Fatalf("at %d, due: %v, next at %d; want %v", millis, yes, next, can)
+			case !yes && next != 0 && next <= millis, !yes && first != 0 && (next == 0 || next > first):
+				r.Fatalf("at %d, the next is due at %d; want it after that, and not after %d", millis, next, first)
+			}
+			if can {
+				first = millis
+			}
+		}
+	}
+	for _, v := range r.history {
+		if got := r.picture(v.st); got != v.picture {
+			r.Fatalf("a published state was changed to\n%s\nfrom\n%s", got, v.picture)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := newLineRun(t)
+		act := func(f func()) func(*rapid.T) { return func(*rapid.T) { f() } }
+		t.Repeat(map[string]func(*rapid.T){
+			"put": act(r.put), "put again": act(r.put), "put once more": act(r.put), "tick": act(r.tick), "fair": act(r.fairly),
+			"publish": act(r.publish), "drop": act(r.drop), "refuse": act(r.refuse), "": act(r.check),
+		})
+	})
+}
+
+// crowd gives a queue in which n messages that cannot be claimed stand before five
+// that can.
+func crowd(n int, blocked func(q *queueState, i int)) *draft {
+	d := newDraft(&state{commit: namedToken("base")}, namedToken("next"), rigStart, 0)
+	q := d.queue("mail")
+	for i := range n {
+		blocked(q, i)
+	}
+	for i := range 5 {
+		q.put(fmt.Sprintf("z%d", i), &ref{seq: q.next}, nil)
+		q.next++
+	}
+	return newDraft(d.st, namedToken("claims"), rigStart, 0)
+}
+
+// A claim looks at what it takes and at nothing that waits, however much of that stands
+// in front.
+func TestLineLooksAtNothingThatWaits(t *testing.T) {
+	next := func(q *queueState, r ref) *ref {
+		r.seq = q.next
+		q.next++
+		return &r
+	}
+	later := rigStart.millis() + 1
+	for name, blocked := range map[string]func(q *queueState, i int){
+		"behind a leased one of their key": func(q *queueState, i int) {
+			if r := next(q, ref{key: "chat"}); i == 0 {
+				q.put("a", nil, &claim{ref: *r})
+			} else {
+				q.put(fmt.Sprintf("m%05d", i), r, nil)
+			}
+		},
+		"behind one of their key that came back with a delay": func(q *queueState, i int) {
+			if r := next(q, ref{key: "chat"}); i == 0 {
+				r.notBefore = later
+				q.put("a", nil, &claim{ref: *r, returned: retried})
+			} else {
+				q.put(fmt.Sprintf("m%05d", i), r, nil)
+			}
+		},
+		"each behind a leased one of its key": func(q *queueState, i int) {
+			key := fmt.Sprint("chat-", i/2)
+			if r := next(q, ref{key: key}); i%2 == 0 {
+				q.put(fmt.Sprintf("m%05d", i), nil, &claim{ref: *r})
+			} else {
+				q.put(fmt.Sprintf("m%05d", i), r, nil)
+			}
+		},
+		"behind an older generation": func(q *queueState, i int) {
+			older := next(q, ref{})
+			q.put(fmt.Sprintf("m%05d", i), next(q, ref{}), &claim{ref: *older})
+		},
+		"scheduled": func(q *queueState, i int) { q.put(fmt.Sprintf("m%05d", i), next(q, ref{notBefore: later}), nil) },
+		"scheduled, with one key": func(q *queueState, i int) {
+			q.put(fmt.Sprintf("m%05d", i), next(q, ref{notBefore: later, key: "chat"}), nil)
+		},
+		"snoozed": func(q *queueState, i int) {
+			q.put(fmt.Sprintf("m%05d", i), nil, &claim{ref: *next(q, ref{notBefore: later}), returned: released})
+		},
+	} {
+		for _, fair := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/fair %v", name, fair), func(t *testing.T) {
+				var few float64
+				for _, n := range []int{10, 10_000} {
+					d := crowd(n, blocked)
+					if l := &d.st.queue("mail").line; len(l.free) != 5 || len(l.heads) != 0 {
+						t.Fatalf("before %d others, a claim looks among %d messages and the first of %d keys", n, len(l.free), len(l.heads))
+					}
+					q := d.st.queue("mail").at(d.millis)
+					looking := testing.AllocsPerRun(10, func() {
+						taken := 0
+						for range q.turns(fair) {
+							if taken++; taken == 3 {
+								break
+							}
+						}
+					})
+					if few == 0 {
+						few = looking
+					}
+					if looking > few {
+						t.Errorf("looking for 3 behind %d others allocates %v times, behind 10 %v times", n, looking, few)
+					}
+					looks := 0
+					c, err := d.claim("mail", taking{max: 3, lease: time.Minute, fair: fair}, func(*ref) ([]byte, string, error) {
+						looks++
+						return nil, "", nil
+					})
+					if err != nil || len(c.Deliveries) != 3 || c.Deliveries[0].Receipt.ID != "z0" || looks != 3 {
+						t.Errorf("before %d others: %d deliveries after %d looks, %v", n, len(c.Deliveries), looks, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What many messages of one key cost in one commit grows as their number does. It is
+// counted in bytes; so no other test may run beside this one.
+func TestLineOfOneKeyIsNotQuadratic(t *testing.T) {
+	arrivals := func(n int) []arrival {
+		as := make([]arrival, n)
+		for i := range as {
+			as[i] = arrival{id: fmt.Sprintf("m%06d", i), payload: []byte("1"), key: "chat"}
+		}
+		return as
+	}
+	load := func(*ref) ([]byte, string, error) { return []byte("1"), "", nil }
+	bytesFor := func(n int, do func(d *draft)) uint64 {
+		d := newDraft(&state{commit: namedToken("base"), store: namedToken("store")}, namedToken("next"), rigStart, 0)
+		if _, err := d.enqueueAll("mail", arrivals(n), roomy); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do(newDraft(d.st, namedToken("more"), rigStart, 0))
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	oneByOne := func(end func(d *draft, r queue.Receipt) error) func(n int) func(d *draft) {
+		return func(n int) func(d *draft) {
+			return func(d *draft) {
+				for i := range n {
+					c, err := d.claim("mail", taking{max: 10, lease: time.Minute}, load)
+					if err != nil || len(c.Deliveries) != 1 {
+						t.Fatalf("claim %d: %+v, %v", i, c, err)
+					}
+					if err := end(d, c.Deliveries[0].Receipt); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	for name, act := range map[string]func(n int) func(d *draft){
+		"enqueue": func(n int) func(d *draft) {
+			return func(d *draft) {
+				as := arrivals(n)
+				for i := range as {
+					as[i].id = "n" + as[i].id
+				}
+				if _, err := d.enqueueAll("mail", as, roomy); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"claim and ack one by one":     oneByOne((*draft).ack),
+		"claim and release one by one": oneByOne(func(d *draft, r queue.Receipt) error { return d.release(r, 0) }),
+		"load and ack from the last": func(n int) func(d *draft) {
+			return func(d *draft) {
+				for i := range n {
+					x, err := d.load("mail", fmt.Sprintf("m%06d", n-1-i), taking{max: 1, lease: time.Minute}, load, nil)
+					if err == nil {
+						err = d.ack(x.Receipt)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		},
+	} {
+		const few, many = 5_000, 20_000
+		one, four := bytesFor(few, act(few)), bytesFor(many, act(many))
+		if four > 8*one {
+			t.Errorf("%s: %d messages of one key take %d bytes, %d take %d", name, few, one, many, four)
+		}
+	}
+}
