@@ -31,11 +31,11 @@ type Store interface {
 	// Claim leases the oldest due messages. Nothing due is an empty result.
 	Claim(ctx context.Context, queue string, o ClaimOptions) (Claimed, error)
 
-	// Load claims one named message whatever its schedule and its place among the
-	// messages of its key, and takes over a lease that is past its deadline, which
-	// counts as a lapse. A lease without deadline is taken over when it names no
-	// holder, or one that is proven dead. Refusals: ErrNotFound; ErrLeased, also when
-	// another message of its key is leased; a *DamagedError moved the message to failed.
+	// Load claims one named message whatever its schedule, its place among the messages
+	// of its key, and a pause. It takes over a lease that is past its deadline, one whose
+	// holder is proven dead, and one that has neither deadline nor holder; that counts
+	// as a lapse. Refusals: ErrNotFound; ErrLeased, also when another message of its key
+	// is leased; a *DamagedError moved the message to failed.
 	Load(ctx context.Context, queue, id string, o LoadOptions) (Delivery, error)
 
 	// Ack settles a message for good. Refusals: ErrStale, ErrGone.

@@ -133,6 +133,15 @@ func (d *decoder) oneSeqEach(q *queueState) {
 	}
 }
 
+// countable says that the format cannot hold one more attempt, or nil. No store reaches
+// that by counting.
+func (r *ref) countable() error {
+	if r.attempts >= maxNumber {
+		return fmt.Errorf("its attempts have come to their end: %w", queue.ErrFull)
+	}
+	return nil
+}
+
 // representable says which number of a state in the making the format cannot hold, or
 // nil. No store reaches one by counting; a planted one must not be led beyond it.
 func (st *state) representable() error {

@@ -67,6 +67,9 @@ func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed
 		}
 		s, _ := q.find(p.id)
 		r, _ := s.front()
+		if err := r.countable(); err != nil {
+			return fmt.Errorf("%s/%s: %w", name, s.id, err)
+		}
 		payload, damage, err := load(r)
 		if err != nil {
 			return err
@@ -187,6 +190,9 @@ func (d *draft) load(name, id string, t taking, load loader, dead deaths) (queue
 	}
 	if others += q.line.leased(r.key); others > 0 {
 		return queue.Delivery{}, fmt.Errorf("%s/%s: another message of its key %q: %w", name, id, r.key, queue.ErrLeased)
+	}
+	if err := r.countable(); err != nil {
+		return queue.Delivery{}, fmt.Errorf("%s/%s: %w", name, id, err)
 	}
 	payload, damage, err := load(r)
 	if err != nil {

@@ -216,6 +216,12 @@ func (d *decoder) slot(q *queueState) *slot {
 		if s.claimed.attempts == 0 && s.claimed.returned != reprocessed { // damaged before its first claim
 			d.fail(at, "ID %q: claimed, with no attempt", s.id)
 		}
+		switch c := s.claimed; {
+		case c.returned == reaped && c.lapses == 0:
+			d.fail(at, "ID %q: reaped, with no lapse", s.id)
+		case c.returned == leased && c.excused+c.lapses >= c.attempts && c.attempts > 0:
+			d.fail(at, "ID %q: leased, with %d excused and %d lapses of %d attempts", s.id, c.excused, c.lapses, c.attempts)
+		}
 		d.live(at, q, s.id, &s.claimed.ref)
 	}
 	d.lit("]")

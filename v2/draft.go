@@ -76,15 +76,26 @@ const settleRoom = 320
 func (d *draft) owed() int64 {
 	var owed int64
 	for _, q := range d.st.queues {
-		owed += q.live() * (settleRoom + int64(len(q.name)))
+		owed += q.live()*(settleRoom+int64(len(q.name))) + spaceRoom(q.failedNS)
 	}
 	return owed
+}
+
+// spaceRoom is more than a failed namespace takes when its first message fails.
+func spaceRoom(space string) int64 {
+	if space == "" {
+		return 0
+	}
+	return int64(len(space)) + 40
 }
 
 // promise keeps the room that one more live message of a queue may take, or says that
 // there is none. A message is accepted only with it.
 func (d *draft) promise(queueName string) error {
-	owes := settleRoom + int64(len(queueName))
+	return d.owe(settleRoom + int64(len(queueName)))
+}
+
+func (d *draft) owe(owes int64) error {
 	if d.promised == 0 {
 		d.promised = d.owed()
 	}
@@ -92,6 +103,16 @@ func (d *draft) promise(queueName string) error {
 		return fmt.Errorf("state.json would have no room to settle one more message within its bound of %d bytes: %w", d.limit, queue.ErrFull)
 	}
 	d.promised += owes
+	return nil
+}
+
+// grow notes that something other than a settlement adds so many bytes, or refuses it
+// where that would pass the bound.
+func (d *draft) grow(what string, bytes int64) error {
+	if d.limit > 0 && d.bytes+bytes > d.limit {
+		return fmt.Errorf("%s: state.json would pass %d bytes: %w", what, d.limit, queue.ErrFull)
+	}
+	d.bytes += bytes
 	return nil
 }
 

@@ -29,12 +29,17 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 }
 
 // freeName is the failed name for a message that a cap or damage moves: its ID, or
-// ID~generation where that is taken, which no other generation can have.
+// ID~generation where that is taken, which no other generation has. In a state that
+// something else wrote it may be taken all the same.
 func (d *draft) freeName(space, id string, gen generation) string {
 	if d.st.failedEntry(space, id) == nil {
 		return id
 	}
-	return id + "~" + gen.String()
+	name := id + "~" + gen.String()
+	for n := 2; d.st.failedEntry(space, name) != nil; n++ {
+		name = fmt.Sprintf("%s~%s-%d", id, gen, n)
+	}
+	return name
 }
 
 // setAside moves a message whose payload is damaged to failed.

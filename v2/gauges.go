@@ -82,6 +82,20 @@ func (q *queueState) waits(r *ref, millis int64) queue.State {
 	return queue.Ready
 }
 
+// putOff reports whether the front of a slot is not due yet, or held back by nothing
+// but a message of its key that is not; the line of q is as of that time.
+func (q *queueState) putOff(r *ref, millis int64) bool {
+	switch q.waits(r, millis) {
+	case queue.Scheduled:
+		return true
+	case queue.Blocked:
+		i, _ := q.line.findLane(r.key)
+		n := q.line.lanes[i]
+		return n.leased == 0 && n.waiting[0].at > millis
+	}
+	return false
+}
+
 // entries gives the live generations of one slot, the older first; the line of q is
 // as of now.
 func (st *state) entries(q *queueState, s *slot, now instant) []queue.Entry {

@@ -257,7 +257,7 @@ var fatalSteps = []fatalStep{
 		{Op: history.Enqueue, Queue: "post", IDs: []string{"p1"}},
 		{Op: history.Claim, Queue: "mail", Holder: "child"},
 		{Op: history.Cursor, Queue: "post", Cursor: "offset 42"},
-	}}},
+	}}, briefly: true},
 	{name: "recover", step: history.Step{Op: "recover"}},
 }
 

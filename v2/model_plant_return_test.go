@@ -316,14 +316,15 @@ var modelReturnBugs = map[string]func(c *coreCalls){
 		}
 	},
 	"a resume is forgotten": func(c *coreCalls) {
-		c.pause = func(d *draft, name string, paused bool) {
+		c.pause = func(d *draft, name string, paused bool) error {
 			if paused {
-				d.pause(name, paused)
+				return d.pause(name, paused)
 			}
+			return nil
 		}
 	},
 	"a namespace is forgotten": func(c *coreCalls) {
-		c.setNamespace = func(*draft, string, string) {}
+		c.setNamespace = func(*draft, string, string) error { return nil }
 	},
 	"an empty cursor is none": func(c *coreCalls) {
 		c.setCursor = func(d *draft, name, cursor string) error {

@@ -91,7 +91,8 @@ func (s *Store) Reprocess(ctx context.Context, failedName string, o queue.Reproc
 }
 
 // Pause makes claims of a queue find nothing until Resume; everything else goes on.
-// It is kept in the store: every process meets it. On nil that is durable.
+// It is kept in the store: every process meets it. On nil that is durable. A queue
+// that is not there yet is made; in a full state that is queue.ErrFull.
 func (s *Store) Pause(ctx context.Context, name string) error { return s.pause(ctx, name, true) }
 
 // Resume ends a Pause.
@@ -102,13 +103,13 @@ func (s *Store) pause(ctx context.Context, name string, paused bool) error {
 		return err
 	}
 	return s.submit(ctx, &call{writes: true, grows: true, decide: func(v *view) error {
-		v.draft.pause(name, paused)
-		return nil
+		return v.draft.pause(name, paused)
 	}})
 }
 
 // SetFailedNamespace says where messages of a queue that fail from now on are kept.
-// Queues with one namespace share its failed names. On nil that is durable.
+// Queues with one namespace share its failed names. On nil that is durable. Refusal:
+// queue.ErrFull, in a full state.
 func (s *Store) SetFailedNamespace(ctx context.Context, name, namespace string) error {
 	if err := queue.CheckQueue(name); err != nil {
 		return err
@@ -117,8 +118,7 @@ func (s *Store) SetFailedNamespace(ctx context.Context, name, namespace string) 
 		return err
 	}
 	return s.submit(ctx, &call{writes: true, grows: true, decide: func(v *view) error {
-		v.draft.setNamespace(name, namespace)
-		return nil
+		return v.draft.setNamespace(name, namespace)
 	}})
 }
 

@@ -25,13 +25,12 @@ func (d *draft) reprocess(space, name string) error {
 			pending = s.pending
 		}
 	}
-	if d.limit > 0 && d.bytes+slotBytes > d.limit {
-		return fmt.Errorf("%q: state.json would pass %d bytes: %w", name, d.limit, queue.ErrFull)
-	}
 	if err := d.promise(e.queue); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	d.bytes += slotBytes
+	if err := d.grow(fmt.Sprintf("%q", name), slotBytes); err != nil {
+		return err
+	}
 
 	c := &claim{ref: e.ref, returned: reprocessed}
 	c.excused, c.lapses = c.attempts, 0

@@ -202,20 +202,30 @@ func anySettles(batch []*call) bool {
 // commit is uncertain, that together with what the call would have returned.
 func failCommit(batch []*call, err error) {
 	var open *uncertainCommit
-	if !errors.As(err, &open) {
-		failAll(batch, err)
-		return
-	}
+	certain := !errors.As(err, &open)
 	for _, c := range batch {
-		u := &queue.UncertainError{
-			Store: open.store.String(), Revision: open.revision,
-			Commit: open.commit.String(), Base: open.base.String(), Err: open.err,
+		own := err
+		if !certain {
+			u := &queue.UncertainError{
+				Store: open.store.String(), Revision: open.revision,
+				Commit: open.commit.String(), Base: open.base.String(), Err: open.err,
+			}
+			if c.err != nil {
+				u.Refused = c.err
+			} else if c.uncertain != nil {
+				c.uncertain(u)
+			}
+			own = u
 		}
-		if c.err != nil {
-			u.Refused = c.err
-		} else if c.uncertain != nil {
-			c.uncertain(u)
+		if c.err = own; !c.writes {
+			c.err = &bystanderError{own}
 		}
-		c.err = u
 	}
 }
+
+// A bystanderError is what a look is told that waited for the commit of others, which
+// failed: its answer would rest on that. It may look again.
+type bystanderError struct{ err error }
+
+func (e *bystanderError) Error() string { return e.err.Error() }
+func (e *bystanderError) Unwrap() error { return e.err }

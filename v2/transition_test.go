@@ -39,8 +39,8 @@ type coreCalls struct {
 	replacePayload func(d *draft, r queue.Receipt, payload []byte) error
 	purge          func(d *draft, space, name string) error
 	clear          func(d *draft, name string, leasedToo bool) uint64
-	pause          func(d *draft, name string, paused bool)
-	setNamespace   func(d *draft, name, space string)
+	pause          func(d *draft, name string, paused bool) error
+	setNamespace   func(d *draft, name, space string) error
 	setCursor      func(d *draft, name, cursor string) error
 	update         func(v *view, steps []step) ([]queue.Outcome, error)
 	pack           func(d *draft, newToken func() (token, error)) ([]object, error)
@@ -471,16 +471,14 @@ func (r *rig) reap(name, id string) {
 func (r *rig) pause(name string, paused bool) {
 	r.Helper()
 	_ = r.apply("pause", func(d *draft) error {
-		r.calls.pause(d, name, paused)
-		return nil
+		return r.calls.pause(d, name, paused)
 	})
 }
 
 func (r *rig) setNamespace(name, space string) {
 	r.Helper()
 	_ = r.apply("setNamespace", func(d *draft) error {
-		r.calls.setNamespace(d, name, space)
-		return nil
+		return r.calls.setNamespace(d, name, space)
 	})
 }
 

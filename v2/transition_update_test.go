@@ -21,7 +21,7 @@ func claimOn(name string, n int) queue.Change {
 	return queue.ClaimChange{Queue: name, Options: queue.ClaimOptions{Max: n, Lease: time.Minute, WithoutHolder: true}}
 }
 
-// settle this, enqueue those, claim the next: the worker's step and what it answers.
+// Settle this, enqueue those, claim the next: the worker's step and what it answers.
 func TestTransitionUpdate(t *testing.T) {
 	r := newRig(t)
 	x := r.stand("leased")

@@ -12,8 +12,9 @@ import (
 type step func(v *view) (queue.Outcome, error)
 
 // Update makes several changes in one commit, in order and across queues of the
-// store: all of them or none. On nil all are durable. A refusal is a
-// *queue.UpdateError and leaves no trace; other errors are those of the single calls.
+// store: all of them or none. On nil all are durable. What one change meets, a refusal
+// or a payload that cannot be read now, is a *queue.UpdateError and leaves no trace;
+// other errors are those of every call that changes the store.
 // An update that only settles and extends may use the reserve on a full disk; one that
 // enqueues or claims too is refused there, so settle alone then.
 func (s *Store) Update(ctx context.Context, changes ...queue.Change) ([]queue.Outcome, error) {

@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 
 	"example.com/holdfast/queue"
 )
@@ -73,7 +74,7 @@ func (st *state) complete(o queue.WaitOptions, now instant) bool {
 		}
 		// The older generation decides: a newer one is blocked behind it.
 		older, _ := s.front()
-		return o.IgnoreScheduled && older != nil && !older.ready(now.millis())
+		return o.IgnoreScheduled && older != nil && q.at(now.millis()).putOff(older, now.millis())
 	}
 	for _, g := range st.status(o.Queues, now).Queues {
 		done := g.Complete()
@@ -112,6 +113,13 @@ func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next in
 			saw.commit = v.draft.base.commit // and perhaps a part of the next
 			return nil
 		}})
+		var others *bystanderError
+		if errors.As(err, &others) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			continue // the commit of somebody else failed: that answers nothing
+		}
 		if err != nil || yes {
 			return err
 		}

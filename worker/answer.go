@@ -12,6 +12,7 @@ import (
 // A Handler works on one message and says by what it returns what becomes of it:
 //
 //	nil                  acked: done for good
+//	AckWith(changes...)  acked in one commit with what the handler wants enqueued
 //	any other error      retried after a back-off; at the cap it goes to failed
 //	RetryAfter(d, err)   retried after exactly d; at the cap it goes to failed
 //	Snooze(d)            returned, excused, due after d
@@ -26,7 +27,8 @@ import (
 // The context is cancelled when the lease is lost, when the time limit is over, and
 // at the end of a drain; context.Cause tells which (queue.ErrLost, [ErrTimeout],
 // [ErrDraining]). A handler should return then. The message may be kept and read
-// after the return, but settling it is the worker's.
+// after the return, but settling it is the worker's: a handler that has something to
+// enqueue with the ack returns [AckWith].
 type Handler[T any] func(ctx context.Context, m *queue.Received[T]) error
 
 // An answer is an error that says itself what becomes of the message.

@@ -16,6 +16,10 @@
 // ([EventLost], [EventDropped]), or the worker ended before the store would take it
 // ([UnsettledError]); each is logged and given to Options.Observe.
 //
+// What a handler enqueues itself may so be enqueued twice. What it hands over with
+// [AckWith] is not: that is made in one commit with the ack, all or nothing, and a chain
+// of queues loses and doubles nothing between its links.
+//
 // # The life of a message in the worker
 //
 //	claimed ──▶ handler ──▶ answer ──▶ settled, in one commit with the next claim

@@ -32,7 +32,11 @@ func (w *worker) drain(most time.Duration) {
 	w.phase, w.until = finishing, w.now.Add(max(most, 0))
 	w.stop()
 	w.unwatch()
-	w.tell(Event{Kind: EventDraining, Count: w.working(), Delay: max(most, 0)}, "")
+	e := Event{Kind: EventDraining, Count: w.working()}
+	if e.Count > 0 { // else nothing is waited for
+		e.Delay = max(most, 0)
+	}
+	w.tell(e, "")
 }
 
 // fail ends the worker because going on is useless. Handlers are not given the time
@@ -60,6 +64,7 @@ func (w *worker) advance() {
 	if w.phase == cancelling && (w.working() == 0 || w.due(w.until)) {
 		w.phase, w.until = releasing, w.now.Add(lastBound)
 		for _, m := range append([]*held(nil), w.held...) {
+			m.after = time.Time{} // a settlement that waits may have no other chance
 			if m.running {
 				w.abandon(m)
 			}

@@ -24,7 +24,7 @@ var (
 // to the store's error.
 type StoreError struct {
 	Op       string // claim, settle, renew, reap or wait
-	Failures int    // in a row
+	Failures int    // in a row; of reaping 1, for only a fatal error of it ends a worker
 	Err      error
 }
 

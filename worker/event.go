@@ -37,7 +37,7 @@ const (
 	EventStoreFailed EventKind = "store failed" // the call Op; it is made again after Delay
 	EventUncertain   EventKind = "uncertain"    // whether the commit of the call Op happened
 	EventJumped      EventKind = "jumped"       // the clock, by Delay; or the process stood still for so long
-	EventDraining    EventKind = "draining"     // Count handlers are still running
+	EventDraining    EventKind = "draining"     // Count handlers are still running, and may for Delay
 )
 
 // An Event is one thing that happened. Fields that do not belong to the kind are zero.
@@ -88,7 +88,12 @@ func (e Event) level() slog.Level {
 	switch e.Kind {
 	case EventFailed, EventUnsettled, EventPanicked, EventStuck, EventDamaged, EventStoreFailed, EventUncertain:
 		return slog.LevelError
-	case EventLost, EventDropped, EventJumped:
+	case EventLost:
+		if _, ok := e.Err.(*elsewhereError); ok {
+			return slog.LevelInfo
+		}
+		return slog.LevelWarn
+	case EventDropped, EventJumped:
 		return slog.LevelWarn
 	case EventReaped:
 		if e.FailedName != "" {

@@ -86,7 +86,7 @@ func TestLog(t *testing.T) {
 			`level=INFO msg="worker: retried" queue=mail id=b attempt=1 action=retry failures=1 delay=2s error="no answer from the server"`,
 			`level=ERROR msg="worker: failed" queue=mail id=c attempt=1 action=fail failures=1 failed_name=c error="no such user"`,
 			`level=INFO msg="worker: discarded" queue=mail id=d attempt=1 action=discard error="discarded: too old"`,
-			`level=INFO msg="worker: draining" delay=20s`,
+			`level=INFO msg="worker: draining"`,
 		}, "\n")+"\n")
 	})
 }
@@ -157,5 +157,35 @@ func TestEachClaimHasOneEnd(t *testing.T) {
 			t.Error("nothing was stuck and lost: the test is too tame")
 		}
 		want(t, "left", s.status("mail").Unacked(), 0)
+	})
+}
+
+// A panic is logged with its stack once: what became of the message says only what it
+// was. A drain says how long it may last only where it waits for handlers.
+func TestLogOfAPanicAndADrain(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.enqueue("a", "b")
+		var log bytes.Buffer
+		o := s.options(Options{Concurrency: 2, Drain: 30 * time.Second})
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		w := s.run(func(ctx context.Context) error {
+			return Run(ctx, queue.New[string](s.tap, "mail"), func(ctx context.Context, m *queue.Received[string]) error {
+				if m.Value == "a" {
+					panic("out of luck")
+				}
+				return sleep(ctx, 20*time.Second)
+			}, o)
+		})
+		s.pass(time.Millisecond)
+		w.wantStop()
+		want(t, "stacks logged", strings.Count(log.String(), "event_test.go:"), 1)
+		for _, line := range []string{
+			`msg="worker: retried" queue=mail id=a attempt=1 action=retry failures=1 delay=2s error="the handler panicked: out of luck"` + "\n",
+			`msg="worker: draining" count=1 delay=30s` + "\n",
+		} {
+			if !strings.Contains(log.String(), line) {
+				t.Errorf("log:\n%s\nwant in it %s", log.String(), line)
+			}
+		}
 	})
 }

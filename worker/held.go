@@ -81,7 +81,7 @@ func (m *held) settleAs(v verdict, s seams) {
 func (w *worker) drop(m *held, v verdict) {
 	e := about(EventDropped, m)
 	e.Action, e.Elapsed, e.Err = v.action, m.elapsed, v.err
-	w.tell(e, v.cause)
+	w.tell(e, v.line())
 	if !m.abandoned { // else its slot went with the release
 		w.forget(m)
 	}

@@ -166,9 +166,9 @@ func (w *worker) failed(op string, p *patience, err error) {
 	e := Event{Kind: EventStoreFailed, Op: op, Err: err, Delay: pause, Count: p.failures}
 	useless := &StoreError{Op: op, Err: err}
 	switch {
-	case w.o.fatal(err):
+	case w.fatal(err):
 		useless.Failures = 1
-	case w.o.StoreFailures > 0 && p.failures >= w.o.StoreFailures:
+	case op != "reap" && w.o.StoreFailures > 0 && p.failures >= w.o.StoreFailures:
 		useless.Failures = p.failures
 	default:
 		w.tell(e, "")
@@ -177,6 +177,24 @@ func (w *worker) failed(op string, p *patience, err error) {
 	e.Delay = 0 // it is not made again
 	w.tell(e, "")
 	w.fail(useless)
+}
+
+// fatal reports whether no repetition of a store call that answered err can help.
+func (w *worker) fatal(err error) bool {
+	for _, sure := range []error{queue.ErrInvalid, queue.ErrClosed, errors.ErrUnsupported} {
+		if errors.Is(err, sure) {
+			return true
+		}
+	}
+	return w.named(err)
+}
+
+// named asks the option Fatal about an error.
+func (w *worker) named(err error) (is bool) {
+	if w.o.Fatal != nil {
+		w.guard("option Fatal", func() { is = w.o.Fatal(err) })
+	}
+	return is
 }
 
 // cutOff reports whether err says no more than that ctx was cancelled by the worker:

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -60,16 +59,19 @@ type Options struct {
 	Fair bool
 
 	// StoreFailures is how many times in a row one kind of store call (claim, settle,
-	// renew, reap, wait) may fail before Run gives up, with back-off from 100 ms
-	// doubling to 30 s in between: by default some five minutes. Zero: 20. Negative:
-	// never.
+	// renew, wait) may fail before Run gives up, with back-off from 100 ms doubling to
+	// 30 s in between: by default some five minutes. Zero: 20. Negative: never.
+	// Reapings that fail are logged and repeated with the same back-off, however many
+	// they are: a worker that cannot bring back the messages of others can do its own.
+	// One that is fatal ends Run like any.
 	StoreFailures int
 
 	// Fatal names further store errors that end Run at once, because no repetition can
 	// help. queue.ErrInvalid, queue.ErrClosed and errors.ErrUnsupported always do. Nil:
 	// none beside them. Every other error is tried again, StoreFailures times, logged
 	// each time: the worker cannot know which errors of an engine pass, and an operator
-	// may mend a store under a worker that waits.
+	// may mend a store under a worker that waits. A panic in it is logged, and the
+	// error then counts as not fatal.
 	Fatal func(error) bool
 
 	// Logger takes the log. Nil: slog.Default().
@@ -201,14 +203,4 @@ func atLeast(what string, d *time.Duration, zero, least time.Duration) error {
 		return fmt.Errorf("%s %s: from %s to %s: %w", what, *d, least, queue.MaxLease, queue.ErrInvalid)
 	}
 	return nil
-}
-
-// fatal reports whether no repetition of a store call that answered err can help.
-func (o GroupOptions) fatal(err error) bool {
-	for _, sure := range []error{queue.ErrInvalid, queue.ErrClosed, errors.ErrUnsupported} {
-		if errors.Is(err, sure) {
-			return true
-		}
-	}
-	return o.Fatal != nil && o.Fatal(err)
 }

@@ -39,7 +39,7 @@ func (w *worker) settled(m *held, r queue.Returned) {
 			e.Kind, e.Delay = EventFailed, 0
 		}
 	}
-	w.tell(e, v.cause)
+	w.tell(e, v.line())
 	w.forget(m)
 }
 
@@ -52,18 +52,36 @@ func (w *worker) refuse(m *held, err error) {
 		// nothing is left to do after either.
 		w.settled(m, queue.Returned{})
 	case errors.Is(err, queue.ErrLost):
+		if m.verdict.action == ActionAck && len(m.verdict.with) == 0 && m.tries == 0 && errors.Is(err, queue.ErrGone) {
+			err = &elsewhereError{err}
+		}
 		w.lose(m, err)
-	case w.o.fatal(err) || w.o.StoreFailures > 0 && m.tries+1 >= w.o.StoreFailures:
+	case w.fatal(err) || w.o.StoreFailures > 0 && m.tries+1 >= w.o.StoreFailures:
 		w.lose(m, err) // its lease ends by itself, and it comes back
 	default:
 		// Nothing that the worker asks for is refused for another reason; should it be,
 		// this message alone waits, and is told of.
-		p := patience{failures: m.tries}
-		m.tries++
-		m.err = err
-		e := about(EventStoreFailed, m)
-		e.Op, e.Action, e.Err, e.Delay = "settle", m.verdict.action, err, p.fail(w.now, w.o.seams)
-		m.after = p.after
-		w.tell(e, "")
+		w.retrySettling(m, err)
 	}
 }
+
+// retrySettling has one settlement tried again later, apart from the others.
+func (w *worker) retrySettling(m *held, err error) {
+	p := patience{failures: m.tries}
+	m.tries++
+	m.err = err
+	e := about(EventStoreFailed, m)
+	e.Op, e.Action, e.Err, e.Delay = "settle", m.verdict.action, err, p.fail(w.now, w.o.seams)
+	m.after = p.after
+	w.tell(e, "")
+}
+
+// An elsewhereError is the loss of a claim whose handler returned nil and whose message
+// was gone by then. Nothing is wrong where the handler itself settled it.
+type elsewhereError struct{ err error }
+
+func (e *elsewhereError) Error() string {
+	return e.err.Error() + "; settled elsewhere, perhaps by the handler itself: use AckWith"
+}
+
+func (e *elsewhereError) Unwrap() error { return e.err }

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +107,7 @@ func TestTransientErrors(t *testing.T) {
 
 // A store that fails for good ends the worker after a bounded number of calls.
 func TestWorkerGivesUp(t *testing.T) {
-	for _, op := range []string{"claim", "ack", "extend", "reap", "wait"} {
+	for _, op := range []string{"claim", "ack", "extend", "wait"} {
 		t.Run(op, func(t *testing.T) {
 			inScene(t, func(s *scene) {
 				s.tap.before = func(call string) error {
@@ -232,6 +234,68 @@ func TestFailNeverCollides(t *testing.T) {
 		want(t, "the first name", s.events[1].FailedName, "a")
 		if name := s.events[3].FailedName; !strings.HasPrefix(name, "a~") {
 			t.Errorf("the second name: got %q, want a~ and the generation", name)
+		}
+	})
+}
+
+// Reapings that fail never end a worker by their number, only by a fatal error.
+func TestReapingNeverGivesUp(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.tap.before = func(call string) error {
+			if strings.HasPrefix(call, "reap") {
+				return errDisk
+			}
+			return nil
+		}
+		w := s.start(Options{StoreFailures: 2}, func(context.Context, *queue.Received[string]) error { return nil })
+		s.pass(time.Second)
+		s.enqueue("a")
+		s.pass(5 * time.Minute)
+		want(t, "events", s.seen(EventAcked), []string{"acked a"})
+		last := s.events[len(s.events)-1]
+		want(t, "the last of them", fmt.Sprint(last.Kind, " ", last.Op, " ", last.Delay), "store failed reap 15s")
+		if n := last.Count; n < 10 || n > 40 {
+			t.Errorf("%d reapings failed in 5 minutes, want them spaced by 15 s in the end", n)
+		}
+		w.wantStop()
+	})
+	inScene(t, func(s *scene) {
+		s.tap.before = func(call string) error {
+			if strings.HasPrefix(call, "reap") {
+				return queue.ErrClosed
+			}
+			return nil
+		}
+		w := s.start(Options{}, func(context.Context, *queue.Received[string]) error { return nil })
+		var gave *StoreError
+		if err := <-w.done; !errors.As(err, &gave) || gave.Op != "reap" || gave.Failures != 1 {
+			t.Errorf("Run: %v, want a StoreError of the first reaping", err)
+		}
+	})
+}
+
+// A panic of Fatal says nothing about the error: the worker goes on.
+func TestFatalThatPanics(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.enqueue("a")
+		fails := 0
+		s.tap.before = func(call string) error {
+			if fails++; fails < 3 {
+				return errDisk
+			}
+			return nil
+		}
+		var log bytes.Buffer
+		o := s.options(Options{Fatal: func(error) bool { panic("no idea") }})
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		w := s.run(func(ctx context.Context) error {
+			return Run(ctx, queue.New[string](s.tap, "mail"), func(context.Context, *queue.Received[string]) error { return nil }, o)
+		})
+		s.pass(time.Second)
+		w.wantStop()
+		want(t, "events", s.seen(EventAcked, EventStoreFailed), []string{"store failed", "store failed", "acked a"})
+		if !strings.Contains(log.String(), `msg="worker: the option Fatal panicked" panic="no idea"`) {
+			t.Errorf("log: %s", log.String())
 		}
 	})
 }

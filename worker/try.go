@@ -12,7 +12,11 @@ import (
 // policy.
 type TryOptions struct {
 	// Delivery is what the handler sees beside the value: receipt, key, fence,
-	// failures so far. Its payload is that of the value.
+	// failures so far. Its payload is that of the value. Every other field that is zero
+	// and that no store leaves so is made up, so that a handler may use it as that of a
+	// message: store, queue, ID and generation of the receipt are "try"; the attempt is
+	// the first after Failures and Lapses; the fence is the attempt; it was enqueued now,
+	// and the lease ends after [DefaultLease].
 	Delivery queue.Delivery
 
 	Timeout time.Duration // as in Options
@@ -24,13 +28,17 @@ type Result struct {
 	Action Action
 
 	// DelayMin and DelayMax bound the delay, both included. Of an exact one they are
-	// equal.
+	// equal. ActionFail has none.
 	DelayMin, DelayMax time.Duration
 
 	Cause string // what would be kept as the last error; empty: nothing
 
-	// Err is what the handler returned, or a *PanicError. A *queue.DecodeError: the
-	// handler was not called.
+	// Changes are made in one commit with ActionAck: those of an [AckWith]. What a store
+	// would refuse of them is not known here.
+	Changes []queue.Change
+
+	// Err is what the handler returned, or a *PanicError; nil of an AckWith that is
+	// carried out. A *queue.DecodeError: the handler was not called.
 	Err      error
 	Panicked bool // the handler panicked or called runtime.Goexit
 }
@@ -44,8 +52,8 @@ type Result struct {
 // a drain. Bad options and a value that does not encode are ActionFail with an error
 // that wraps queue.ErrInvalid, and the handler is not called.
 func Try[T any](ctx context.Context, h Handler[T], value T, o TryOptions) Result {
-	q := queue.New[T](nil, "try")
-	d := o.Delivery
+	d := madeUp(o.Delivery)
+	q := queue.New[T](nil, d.Receipt.Queue)
 	checked, err := QueueOptions{Timeout: o.Timeout, Retry: o.Retry}.checked()
 	if err == nil && h == nil {
 		err = fmt.Errorf("no handler: %w", queue.ErrInvalid)
@@ -65,8 +73,35 @@ func Try[T any](ctx context.Context, h Handler[T], value T, o TryOptions) Result
 	verdicts := make(chan verdict, 1)
 	attempt(ctx, func(ctx context.Context) error { return run(ctx, d) }, checked.Retry, d.Failures, func(v verdict) { verdicts <- v })
 	v := <-verdicts
+	if v.action == ActionFail { // a retry at the cap has drawn one that nobody waits for
+		v.least, v.most = 0, 0
+	}
 	return Result{
 		Action: v.action, DelayMin: v.least, DelayMax: v.most,
-		Cause: v.cause, Err: v.err, Panicked: v.panicked,
+		Cause: v.cause, Changes: v.with, Err: v.err, Panicked: v.panicked,
 	}
+}
+
+// madeUp fills in what every delivery of a store has.
+func madeUp(d queue.Delivery) queue.Delivery {
+	r := &d.Receipt
+	for _, name := range []*string{&r.Store, &r.Queue, &r.ID, &r.Generation} {
+		if *name == "" {
+			*name = "try"
+		}
+	}
+	if r.Attempt == 0 {
+		r.Attempt = d.Failures + d.Lapses + 1
+	}
+	if d.Fence == 0 {
+		d.Fence = r.Attempt
+	}
+	now := time.Now()
+	if d.EnqueuedAt.IsZero() {
+		d.EnqueuedAt = now.Truncate(time.Millisecond)
+	}
+	if d.Deadline.IsZero() {
+		d.Deadline = now.Add(DefaultLease)
+	}
+	return d
 }

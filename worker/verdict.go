@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"example.com/holdfast/queue"
@@ -24,11 +25,12 @@ const (
 // A verdict is what the worker makes of a handler's answer.
 type verdict struct {
 	action      Action
-	least, most time.Duration // the delay is drawn from these, both included
-	maxFailures uint64        // the cap of a retry
-	cause       string        // what is kept as the last error
-	err         error         // what the handler returned, or the *PanicError
-	panicked    bool          // it did not return
+	least, most time.Duration  // the delay is drawn from these, both included
+	maxFailures uint64         // the cap of a retry
+	cause       string         // what is kept as the last error
+	err         error          // what the handler returned, or the *PanicError
+	panicked    bool           // it did not return
+	with        []queue.Change // made in one commit with an ack
 }
 
 // judge makes the verdict on what a handler returned under ctx. failures are those
@@ -95,6 +97,15 @@ func (v verdict) change(r queue.Receipt, delay time.Duration) queue.Change {
 		return queue.ReleaseChange{Receipt: r, Options: queue.ReleaseOptions{Delay: delay}}
 	}
 	return queue.RetryChange{Receipt: r, Options: queue.RetryOptions{Delay: delay, MaxFailures: v.maxFailures, Cause: v.cause}}
+}
+
+// line gives the cause for the log, where EventPanicked has told the stack already.
+func (v verdict) line() string {
+	if !v.panicked {
+		return v.cause
+	}
+	first, _, _ := strings.Cut(v.cause, "\n")
+	return first
 }
 
 // delay draws the delay of the verdict.

@@ -23,6 +23,11 @@ type (
 func (mute) Error() string    { return "" }
 func (b broke) Error() string { return *b.why }
 
+// followUp enqueues a message into "next".
+func followUp(id string) queue.Change {
+	return queue.EnqueueChange{Queue: "next", Message: queue.Message{ID: id, Payload: []byte(`"from ` + id + `"`)}}
+}
+
 var errFlaky = errors.New("no answer from the server")
 
 // answers has each kind of answer, what Try says of it, and what the loop makes of it.
@@ -41,7 +46,7 @@ var answers = []struct {
 	{name: "a third failure", h: func() error { return errFlaky }, before: 2,
 		want: Result{Action: ActionRetry, DelayMax: 8 * time.Second, Cause: "no answer from the server"}, event: EventRetried},
 	{name: "the last failure", h: func() error { return errFlaky }, before: 19,
-		want: Result{Action: ActionFail, DelayMax: time.Hour, Cause: "no answer from the server"}, event: EventFailed},
+		want: Result{Action: ActionFail, Cause: "no answer from the server"}, event: EventFailed},
 	{name: "an error without a text", h: func() error { return mute{} },
 		want: Result{Action: ActionRetry, DelayMax: 2 * time.Second, Cause: "an error of type worker.mute without a text"}, event: EventRetried},
 	{name: "a long error", h: func() error { return errors.New(strings.Repeat("ä", 600)) },
@@ -49,7 +54,7 @@ var answers = []struct {
 	{name: "RetryAfter", h: func() error { return RetryAfter(90*time.Second, errFlaky) },
 		want: Result{Action: ActionRetry, DelayMin: 90 * time.Second, DelayMax: 90 * time.Second, Cause: "no answer from the server"}, event: EventRetried},
 	{name: "RetryAfter at the cap", h: func() error { return RetryAfter(90*time.Second, errFlaky) }, before: 19,
-		want: Result{Action: ActionFail, DelayMin: 90 * time.Second, DelayMax: 90 * time.Second, Cause: "no answer from the server"}, event: EventFailed},
+		want: Result{Action: ActionFail, Cause: "no answer from the server"}, event: EventFailed},
 	{name: "RetryAfter a negative time, without a reason", h: func() error { return RetryAfter(-time.Second, nil) },
 		want: Result{Action: ActionRetry, Cause: "no reason given"}, event: EventRetried},
 	{name: "Snooze", h: func() error { return Snooze(time.Hour) },
@@ -62,6 +67,17 @@ var answers = []struct {
 		want: Result{Action: ActionFail, Cause: "no answer from the server"}, event: EventFailed},
 	{name: "Fail without a reason", h: func() error { return Fail(nil) },
 		want: Result{Action: ActionFail, Cause: "no reason given"}, event: EventFailed},
+	{name: "AckWith nothing", h: func() error { return AckWith() }, want: Result{Action: ActionAck}, event: EventAcked},
+	{name: "AckWith", h: func() error { return AckWith(followUp("b")) },
+		want: Result{Action: ActionAck, Changes: []queue.Change{followUp("b")}}, event: EventAcked},
+	{name: "AckWith inside of an error", h: func() error { return fmt.Errorf("send: %w", AckWith(followUp("b"))) },
+		want: Result{Action: ActionAck, Changes: []queue.Change{followUp("b")}}, event: EventAcked},
+	{name: "AckWith a settlement", h: func() error { return AckWith(followUp("b"), queue.ReleaseChange{}) },
+		want: Result{Action: ActionRetry, DelayMax: 2 * time.Second, Cause: "acked with changes, number 1 is a queue.ReleaseChange: only queue.EnqueueChange and queue.CursorChange are for handlers: invalid argument"}, event: EventRetried},
+	{name: "AckWith no change", h: func() error { return AckWith(nil) }, before: 19,
+		want: Result{Action: ActionFail, Cause: "acked with changes, number 0 is a <nil>: only queue.EnqueueChange and queue.CursorChange are for handlers: invalid argument"}, event: EventFailed},
+	{name: "AckWith too many", h: func() error { return AckWith(make([]queue.Change, MaxAckWith+1)...) },
+		want: Result{Action: ActionRetry, DelayMax: 2 * time.Second, Cause: "acked with 9000 changes: at most 8999: invalid argument"}, event: EventRetried},
 	{name: "Discard", h: func() error { return Discard("too old") },
 		want: Result{Action: ActionDiscard, Cause: "discarded: too old"}, event: EventDiscarded},
 	{name: "a wrapped answer", h: func() error { return fmt.Errorf("send: %w", Fail(errFlaky)) },
@@ -75,7 +91,7 @@ var answers = []struct {
 	{name: "panic", h: func() error { panic("out of luck") },
 		want: Result{Action: ActionRetry, DelayMax: 2 * time.Second, Panicked: true}, event: EventRetried, cause: "the handler panicked: out of luck\nexample.com/holdfast/worker."},
 	{name: "panic at the cap", h: func() error { panic("out of luck") }, before: 19,
-		want: Result{Action: ActionFail, DelayMax: time.Hour, Panicked: true}, event: EventFailed, cause: "the handler panicked: out of luck\n"},
+		want: Result{Action: ActionFail, Panicked: true}, event: EventFailed, cause: "the handler panicked: out of luck\n"},
 	{name: "panic with nil", h: func() error { panic(nil) },
 		want: Result{Action: ActionRetry, DelayMax: 2 * time.Second, Panicked: true}, event: EventRetried, cause: "the handler panicked: panic called with nil argument"},
 	{name: "panic with an answer", h: func() error { panic(Discard("no")) },
@@ -191,6 +207,36 @@ func TestTryPassesTheValueThroughItsPayload(t *testing.T) {
 	}, value{1, "x"}, TryOptions{Delivery: d})
 	want(t, "result", r, Result{Action: ActionAck})
 	want(t, "value", got, value{1, ""})
+}
+
+// A handler that is tried with nothing but a value sees a whole delivery: that of a
+// first attempt, or of the one after the failures and lapses that it is given.
+func TestTryMakesUpADelivery(t *testing.T) {
+	before := time.Now()
+	for _, c := range []struct {
+		name           string
+		d              queue.Delivery
+		receipt        string
+		attempt, fence uint64
+	}{
+		{"nothing given", queue.Delivery{}, "try:try:try:try:1", 1, 1},
+		{"after failures and lapses", queue.Delivery{Failures: 2, Lapses: 1}, "try:try:try:try:4", 4, 4},
+		{"a part given", queue.Delivery{Fence: 9, Receipt: queue.Receipt{Queue: "mail", ID: "a", Attempt: 3}}, "try:mail:a:try:3", 3, 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			Try(t.Context(), func(_ context.Context, m *queue.Received[string]) error {
+				want(t, "receipt", m.Receipt.String(), c.receipt)
+				if r, err := queue.ParseReceipt(m.Receipt.String()); err != nil || r != m.Receipt {
+					t.Errorf("ParseReceipt: %v, %v", r, err)
+				}
+				want(t, "attempt and fence", [2]uint64{m.Attempt(), m.Fence}, [2]uint64{c.attempt, c.fence})
+				if lease := m.Deadline.Sub(before); lease < DefaultLease || m.EnqueuedAt.IsZero() || m.EnqueuedAt.After(m.Deadline) {
+					t.Errorf("lease %s, enqueued at %s", lease, m.EnqueuedAt)
+				}
+				return nil
+			}, "a", TryOptions{Delivery: c.d})
+		})
+	}
 }
 
 func TestTryRefusals(t *testing.T) {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"time"
 
 	"example.com/holdfast/queue"
@@ -20,7 +19,7 @@ type share struct {
 // until they succeed: what cannot be claimed must not keep what is done from being
 // settled.
 func (w *worker) work() bool {
-	ready := w.ready()
+	ready := fitting(w.ready())
 	open, failing := w.open(ready)
 	free := w.o.Concurrency - len(w.held)
 	if len(failing) > 0 && free > 0 && (w.passed || len(ready) == 0 && len(open) == 0) {
@@ -32,15 +31,7 @@ func (w *worker) work() bool {
 	if len(ready) == 0 && len(shares) == 0 {
 		return false
 	}
-	changes := make([]queue.Change, 0, len(ready)+len(shares))
-	for _, m := range ready {
-		changes = append(changes, m.verdict.change(m.d.Receipt, m.delay))
-	}
-	for _, s := range shares {
-		changes = append(changes, queue.ClaimChange{Queue: s.source.name, Options: queue.ClaimOptions{
-			Max: s.n, Lease: s.source.o.Lease, Label: w.o.Label, Fair: s.source.o.Fair,
-		}})
-	}
+	b := w.batch(ready, shares)
 	// A claim must not enter a commit once the drain has begun; a settlement must.
 	op, ctx := "settle", w.hard
 	if len(shares) > 0 {
@@ -50,56 +41,14 @@ func (w *worker) work() bool {
 		}
 	}
 	began := w.mark()
-	w.commit(ctx, op, changes, func(outcomes []queue.Outcome, err error) {
-		if err == nil {
-			w.settling.reset()
-			for i, m := range ready {
-				w.settled(m, outcomes[i].Returned)
-			}
-			for i, s := range shares {
-				w.claimed(s, outcomes[len(ready)+i].Claimed, began)
-			}
+	w.commit(ctx, op, b.changes, func(outcomes []queue.Outcome, err error) {
+		if err != nil {
+			w.unmade(b, err)
 			return
 		}
-		w.unmade(ready, shares, err)
+		w.made(b, outcomes, began)
 	})
 	return true
-}
-
-// unmade deals with a commit of settlements and claims that did not happen, or may
-// not have.
-func (w *worker) unmade(ready []*held, shares []share, err error) {
-	if errors.Is(err, queue.ErrUncertain) {
-		for _, m := range ready {
-			m.doubt = true
-		}
-	}
-	var refused *queue.UpdateError
-	at := -1
-	if errors.As(err, &refused) {
-		at = refused.Index
-	}
-	switch {
-	case at >= 0 && at < len(ready):
-		// The others are tried again at once, with what has become ready meanwhile.
-		w.refuse(ready[at], refused.Err)
-	case at >= len(ready) && at < len(ready)+len(shares):
-		s := shares[at-len(ready)].source
-		w.failed("claim", &s.claims, err)
-	case len(shares) > 0:
-		if cutOff(w.soft, err) {
-			return
-		}
-		for _, s := range shares {
-			w.failed("claim", &s.source.claims, err)
-		}
-	case !cutOff(w.hard, err):
-		for _, m := range ready {
-			m.tries++
-			m.err = err
-		}
-		w.failed("settle", &w.settling, err)
-	}
 }
 
 // open gives the sources that may have something to claim, those apart whose last

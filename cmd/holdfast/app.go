@@ -8,10 +8,8 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,9 +48,8 @@ type app struct {
 // Main runs one command and returns its exit code. SIGINT and SIGTERM end it
 // after the commit in flight; a second one ends it at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	return newApp(stdin, stdout, stderr).run(ctx, args)
 }
 

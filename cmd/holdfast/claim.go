@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -71,29 +70,6 @@ the others; messages without a key share one turn.`,
 	cmd.Flags().BoolVar(&fair, "fair", false, "rotate over the keys in place of the oldest first")
 	leaseFlags(cmd, &lease, &label, &payload)
 	return cmd
-}
-
-// nothingDue says that nothing is due, and what stands in the way.
-func nothingDue(ctx context.Context, s store, name string) error {
-	nothing := fmt.Errorf("queue %s: %w", name, errEmpty)
-	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
-	if err != nil {
-		return nothing
-	}
-	q := st.Queues[name]
-	switch {
-	case q.Paused:
-		return about(fmt.Errorf("%w: it is paused", nothing), facts{run: "holdfast resume {queue} --dir {dir}"})
-	case q.Overdue == 1:
-		nothing = fmt.Errorf("%w; 1 is overdue", nothing)
-	case q.Overdue > 1:
-		nothing = fmt.Errorf("%w; %d are overdue", nothing, q.Overdue)
-	case q.Scheduled > 0:
-		return fmt.Errorf("%w yet; %d scheduled", nothing, q.Scheduled)
-	default:
-		return nothing
-	}
-	return about(nothing, facts{overdue: q.Overdue, run: "holdfast reap {queue} --dir {dir}"})
 }
 
 // leaseFlags are the flags of claim and load.

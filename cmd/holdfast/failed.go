@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -176,6 +177,35 @@ func (a *app) findSpace(ctx context.Context, s store, cmd *cobra.Command, from *
 		}
 	}
 	return nil
+}
+
+// elsewhere adds to the error for a failed name that is not in a namespace that it is
+// in another one, which a queue of the store uses. A purge is shown first.
+func (a *app) elsewhere(ctx context.Context, s store, space, name string, err error) error {
+	st, statusErr := s.Status(ctx, queue.StatusOptions{})
+	if statusErr != nil {
+		return err
+	}
+	others := map[string]bool{"": true}
+	for _, q := range st.Queues {
+		others[q.FailedNamespace] = true
+	}
+	delete(others, space)
+	for _, other := range slices.Sorted(maps.Keys(others)) {
+		if _, no := s.ShowFailed(ctx, name, queue.FailedOptions{Namespace: other}); no != nil && !errors.Is(no, queue.ErrDamaged) {
+			continue
+		}
+		where, flag := "the store's common namespace", ""
+		if other != "" {
+			where, flag = "the namespace "+other, " --namespace "+shellWord(other)
+		}
+		run := a.command
+		if run == "holdfast failed purge" {
+			run = "holdfast failed show"
+		}
+		return about(fmt.Errorf("%w; there is one in %s", err, where), facts{name: name, run: run + " {name}" + flag + " --dir {dir}"})
+	}
+	return err
 }
 
 // spaceOf gives the namespace in which messages of a queue that fail are kept, to

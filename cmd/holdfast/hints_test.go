@@ -117,7 +117,7 @@ func TestClaimNamesTheOverdue(t *testing.T) {
 	f := &overdueStore{}
 	s := &session{t: t, dir: "/fake", engine: with(f)}
 	if got := s.run("claim", "mail"); got.code != exitNothing || got.err !=
-		"holdfast: /fake: queue mail: nothing is due; 2 are overdue; run: holdfast reap mail --dir /fake\n" {
+		"holdfast: /fake: queue mail: nothing is due; 3 processing, 2 overdue; reap returns what is overdue or whose process is gone; run: holdfast reap mail --dir /fake\n" {
 		t.Errorf("%+v", got)
 	}
 	got := s.refused(exitNothing, "empty", "claim", "mail")

@@ -157,13 +157,16 @@ func parseDelay(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseTimeout reads --timeout: how long, or 0 for none.
+// forEver is a --timeout of none.
+const forEver time.Duration = -1
+
+// parseTimeout reads --timeout: how long, or forEver.
 func parseTimeout(s string) (time.Duration, error) {
 	if s == "none" {
-		return 0, nil
+		return forEver, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
+	if err != nil || d < 0 {
 		return 0, usagef("--timeout %q: want none or a duration such as 90s or 5m", s)
 	}
 	return d, nil

@@ -30,8 +30,8 @@ func (a *app) lsCmd() *cobra.Command {
 	var overdue bool
 	cmd := &cobra.Command{
 		Use:   "ls QUEUE",
-		Short: "List the live messages of a queue in order of delivery",
-		Long: `List the live messages of a queue in order of delivery. RECEIPT is the short form of
+		Short: "List the live messages of a queue in order of enqueue",
+		Long: `List the live messages of a queue in order of enqueue. RECEIPT is the short form of
 a claim's receipt, which ack, retry, release, fail, extend and reap take; show has the
 whole one. ATTEMPTS counts all claims, and apart those that are no failures: excused
 (released, snoozed, reprocessed) and lapsed (reaped, taken over).

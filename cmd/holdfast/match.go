@@ -90,6 +90,9 @@ func (a *app) withID(ctx context.Context, s store, how shortening, q, id string,
 // withFailed is withID for the name of a failed message of a namespace.
 func (a *app) withFailed(ctx context.Context, s store, how shortening, space, name string, do func(name string) error) error {
 	err := do(name)
+	if errors.Is(err, queue.ErrNotFailed) {
+		err = a.elsewhere(ctx, s, space, name, err)
+	}
 	if !errors.Is(err, queue.ErrNotFailed) && !errors.Is(err, queue.ErrInvalidName) || !how.allows(name) {
 		return about(err, facts{name: name, space: space})
 	}

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"example.com/holdfast/queue"
@@ -33,7 +31,7 @@ func (a *app) peekCmd() *cobra.Command {
 					return err
 				}
 				if len(entries) == 0 {
-					return fmt.Errorf("queue %s: %w", args[0], errEmpty)
+					return nothingDue(ctx, s, args[0])
 				}
 				return nil
 			}), facts{queue: args[0]})

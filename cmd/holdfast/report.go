@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,8 @@ type facts struct {
 	run                string // the next command, where the kind of error does not know it
 	advice             string // stands in the place of a next command
 	outside            bool   // it is not about the store: no path and no next command
+	ready, processing  uint64 // with the next three, what a queue holds though nothing is due
+	blocked, scheduled uint64
 	overdue            uint64
 	receipts           []string // of claims that happened and could not be printed
 }
@@ -57,7 +60,9 @@ func factsOf(err error) facts {
 		f.receipt, f.name = pick(inner.receipt, f.receipt), pick(inner.name, f.name)
 		f.space = pick(inner.space, f.space)
 		f.run, f.advice = pick(inner.run, f.run), pick(inner.advice, f.advice)
-		f.outside, f.overdue = f.outside || inner.outside, max(f.overdue, inner.overdue)
+		f.outside = f.outside || inner.outside
+		f.ready, f.processing, f.blocked = max(f.ready, inner.ready), max(f.processing, inner.processing), max(f.blocked, inner.blocked)
+		f.scheduled, f.overdue = max(f.scheduled, inner.scheduled), max(f.overdue, inner.overdue)
 		f.receipts = append(f.receipts, inner.receipts...)
 		if inner.line != 0 {
 			f.line = inner.line
@@ -97,9 +102,21 @@ type errorLine struct {
 	Line     int    `json:"line,omitempty"`
 	Accepted *int64 `json:"accepted,omitempty"`
 
-	Overdue  uint64   `json:"overdue,omitempty"`
+	// What the queue holds though nothing is due.
+	Ready      uint64 `json:"ready,omitempty"`
+	Processing uint64 `json:"processing,omitempty"`
+	Blocked    uint64 `json:"blocked,omitempty"`
+	Scheduled  uint64 `json:"scheduled,omitempty"`
+	Overdue    uint64 `json:"overdue,omitempty"`
+
 	Receipts []string `json:"receipts,omitempty"`
 	Run      string   `json:"run"` // empty: no command helps
+}
+
+// A stoppedLine is the errorLine of an interrupt, which calls for no next command.
+type stoppedLine struct {
+	errorLine
+	Run string `json:"run,omitempty"`
 }
 
 // report tells one error on stderr and counts it into the exit code. What was
@@ -114,7 +131,16 @@ func (a *app) report(err error) {
 		text, run = text+"; "+advice, ""
 	}
 	if a.json {
-		a.errJSON(errorLine{text, k.code, k.exit, f.queue, f.id, f.receipt, f.name, f.space, f.line, f.accepted, f.overdue, f.receipts, run})
+		l := errorLine{
+			Error: text, Code: k.code, Exit: k.exit, Queue: f.queue, ID: f.id, Receipt: f.receipt, Name: f.name, Space: f.space,
+			Line: f.line, Accepted: f.accepted, Ready: f.ready, Processing: f.processing, Blocked: f.blocked, Scheduled: f.scheduled,
+			Overdue: f.overdue, Receipts: f.receipts, Run: run,
+		}
+		if k.err == context.Canceled {
+			a.errJSON(stoppedLine{l, run})
+		} else {
+			a.errJSON(l)
+		}
 		return
 	}
 	where := ""

@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
 
 func (a *app) resumeCmd() *cobra.Command {
 	return &cobra.Command{
@@ -12,7 +16,7 @@ func (a *app) resumeCmd() *cobra.Command {
 meanwhile. A queue that is not paused stays as it is.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.eachQueue(cmd, args, "resumed", store.Resume)
+			return a.eachQueue(cmd, args, "resumed", store.Resume, func(context.Context, store, string) bool { return false })
 		},
 	}
 }

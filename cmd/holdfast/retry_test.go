@@ -81,7 +81,7 @@ func TestRetryAndReleaseWithADelay(t *testing.T) {
 				t.Errorf("status: %+v", q)
 			}
 			got := s.run("claim", "chat")
-			if got.code != exitNothing || !strings.Contains(got.err, "queue chat: nothing is due yet; 1 scheduled; run: holdfast status chat --dir ") {
+			if got.code != exitNothing || !strings.Contains(got.err, "queue chat: nothing is due; 1 scheduled; run: holdfast status chat --dir ") {
 				t.Errorf("claim: %+v", got)
 			}
 			s.must("load", "chat", "m") // whatever its schedule

@@ -113,10 +113,10 @@ func TestPauseAndResume(t *testing.T) {
 	held := s.claimed("chat", "held", "none")
 	s.must("enqueue", "chat", "1", "--id", "m")
 	got := s.run("pause", "chat", "a/ack", "mail", "--json")
-	if want := `{"queue":"chat","result":"paused"}` + "\n" + `{"queue":"mail","result":"paused"}` + "\n"; got.code != exitUsage || got.out != want || len(lines(got.err)) != 1 {
+	if want := `{"queue":"chat","result":"paused"}` + "\n" + `{"queue":"mail","result":"paused","new":true}` + "\n"; got.code != exitUsage || got.out != want || len(lines(got.err)) != 1 {
 		t.Errorf("pause: %+v", got)
 	}
-	if l := decode[errorLine](t, s.refused(exitNothing, "empty", "claim", "chat").err); l.Run != "holdfast resume chat --dir "+s.dir || !strings.HasSuffix(l.Error, ": it is paused") {
+	if l := decode[errorLine](t, s.refused(exitNothing, "empty", "claim", "chat").err); l.Run != "holdfast resume chat --dir "+s.dir || !strings.HasSuffix(l.Error, ": it is paused; 1 ready, 1 processing") || l.Ready != 1 || l.Processing != 1 {
 		t.Errorf("claim: %+v", l)
 	}
 	if got := s.must("status"); !strings.Contains(got, "\nchat is paused\n") {

@@ -28,7 +28,7 @@ unfinished work, is marked as unsettled and is never complete.
 
 With --watch it looks again and again, and shows the status each time that it is
 another, until it is interrupted; with --json one line each time. Objects that nothing
-refers to are then not counted.`,
+refers to are then not counted. In JSON orphans is their number; -1 means not counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, q := range args {
 				if err := queue.CheckQueue(q); err != nil {
@@ -65,6 +65,7 @@ type statusLine struct {
 	Queues   map[string]queueLine `json:"queues"`
 	Orphans  int64                `json:"orphans"` // -1: not counted
 	Owner    *queue.Owner         `json:"owner"`
+	Message  *messageLine         `json:"message,omitempty"` // of wait --message
 }
 
 type queueLine struct {
@@ -82,16 +83,20 @@ type queueLine struct {
 	Counters   queue.Counters `json:"counters"`
 }
 
+func statusLineOf(st queue.Status) statusLine {
+	l := statusLine{Revision: st.Revision, Settled: st.Settled, Queues: map[string]queueLine{}, Orphans: st.Orphans, Owner: st.Owner}
+	for name, q := range st.Queues {
+		l.Queues[name] = queueLine{
+			q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
+			q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Paused, q.FailedNamespace, q.Counters,
+		}
+	}
+	return l
+}
+
 func (a *app) printStatus(ctx context.Context, st queue.Status) {
 	if a.json {
-		l := statusLine{st.Revision, st.Settled, map[string]queueLine{}, st.Orphans, st.Owner}
-		for name, q := range st.Queues {
-			l.Queues[name] = queueLine{
-				q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
-				q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Paused, q.FailedNamespace, q.Counters,
-			}
-		}
-		a.printJSON(l)
+		a.printJSON(statusLineOf(st))
 		return
 	}
 	a.markUnsettled(ctx, st.Settled, st.Owner)

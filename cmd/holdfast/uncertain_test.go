@@ -134,3 +134,8 @@ func (f *cliRefusing) Close() error { return nil }
 func (f *cliRefusing) Update(context.Context, ...queue.Change) ([]queue.Outcome, error) {
 	return nil, &queue.UpdateError{Err: queue.ErrFull}
 }
+
+// Status is what pause asks for before it: nothing that it could rely on.
+func (*cliUncertain) Status(context.Context, queue.StatusOptions) (queue.Status, error) {
+	return queue.Status{}, nil
+}

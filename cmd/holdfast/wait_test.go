@@ -25,10 +25,11 @@ func TestWait(t *testing.T) {
 		}
 	}
 	for _, try := range []struct{ args, want string }{
-		{"wait", "the store is not complete after 1ms: timed out; run: holdfast status --dir "},
-		{"wait chat", "chat is not complete after 1ms: timed out; run: holdfast status chat --dir "},
-		{"wait chat mail", "chat, mail is not complete after 1ms: timed out; run: holdfast status --dir "},
-		{"wait chat --message m", "chat m is not complete after 1ms: timed out; run: holdfast status chat --dir "},
+		{"wait", "the store is not complete after 1ms: timed out; 1 processing; reap returns what is overdue or whose process is gone; run: holdfast reap --dir "},
+		{"wait chat", "chat is not complete after 1ms: timed out; 1 processing; reap returns what is overdue or whose process is gone; run: holdfast reap chat --dir "},
+		{"wait chat mail", "chat, mail is not complete after 1ms: timed out; 1 processing; reap returns what is overdue or whose process is gone; run: holdfast reap chat mail --dir "},
+		{"wait chat --message m", "chat m is not complete after 1ms: timed out; 1 processing; reap returns what is overdue or whose process is gone; run: holdfast reap chat --dir "},
+		{"wait mail", "mail is not complete after 1ms: timed out; run: holdfast status mail --dir "},
 	} {
 		got := s.run(append(strings.Fields(try.args), "--timeout", "1ms")...)
 		if got.code != exitNothing || !strings.HasSuffix(got.err, ": "+try.want+s.dir+"\n") || !strings.HasPrefix(got.out, "QUEUE ") {

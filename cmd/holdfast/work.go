@@ -55,8 +55,15 @@ one runs.
 
 SIGINT and SIGTERM drain: nothing more is claimed, running commands may end within
 --drain. Then they get SIGTERM, and SIGKILL 10 seconds later; when they have ended
-their messages go back, excused. A second signal ends this process at once. Standard output belongs to the commands. What happens is
-logged on stderr; with -v acks too, with --json as JSON lines.`,
+their messages go back, excused. A second signal ends this process at once.
+
+With --until-complete it ends when nothing is pending and nothing processing, and says
+how many of the queue's messages are in failed. Complete is not success: the exit code
+is 0 whatever failed.
+
+Standard output belongs to the commands. What happens is logged on stderr; with -v acks
+too, with --json as JSON lines. What the commands write to stderr is passed through
+unchanged between the lines of the log, also with --json.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
@@ -77,6 +84,10 @@ logged on stderr; with -v acks too, with --json as JSON lines.`,
 				return usagef("--lease none: a worker renews its leases, so they need a deadline")
 			case o.Concurrency < 1:
 				return usagef("-c %d: want at least 1", o.Concurrency)
+			case o.Retry.MaxFailures == 0:
+				return usagef("--max-failures 0: want at least 1")
+			case o.Retry.MaxLapses == 0:
+				return usagef("--max-lapses 0: want at least 1")
 			case w.drain < 0:
 				return usagef("--drain %s: from 0s", w.drain)
 			}
@@ -129,9 +140,11 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		c.drained = drained
 		context.AfterFunc(running, func() { time.AfterFunc(w.drain, func() { close(drained) }) })
 		waited := make(chan error, 1)
+		complete := false // read when waited has told
 		if w.untilComplete {
 			go func() {
 				_, err := s.Wait(running, queue.WaitOptions{Queues: []string{w.queue}})
+				complete = err == nil
 				stop()
 				waited <- err
 			}()
@@ -143,8 +156,27 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		if e := <-waited; err == nil && !errors.Is(e, context.Canceled) {
 			err = e
 		}
+		if err == nil && complete {
+			return a.sayComplete(context.WithoutCancel(ctx), s, c.log, w.queue)
+		}
 		return err
 	})
+}
+
+// sayComplete ends a work that ran until its queue was complete: that is no success, so
+// it says how many have failed.
+func (a *app) sayComplete(ctx context.Context, s store, log *slog.Logger, name string) error {
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
+	if err != nil {
+		return err
+	}
+	failed := st.Queues[name].Failed
+	if a.json {
+		log.Info("complete", "queue", name, "failed", failed)
+		return nil
+	}
+	a.note("complete", "complete; %d failed in all", failed)
+	return nil
 }
 
 func (a *app) workLog(verbose bool) *slog.Logger {

@@ -116,7 +116,8 @@ func TestWorkRefusesWhatItCannotRun(t *testing.T) {
 	for _, args := range [][]string{
 		{"work"}, {"work", "chat"}, {"work", "chat", "--"}, {"work", "--", "/bin/sh"}, {"work", "a", "b", "--", "/bin/sh"}, {"work", "chat", "/bin/sh"},
 		{"work", "chat", "--", "sh"}, {"work", "chat", "--", "plain"}, {"work", "chat", "--", plain}, {"work", "chat", "--", dir},
-		{"work", "chat", "--lease", "none", "--", "/bin/sh"}, {"work", "chat", "-c", "0", "--", "/bin/sh"}, {"work", "chat", "--timeout", "-1s", "--", "/bin/sh"},
+		{"work", "chat", "--lease", "none", "--", "/bin/sh"}, {"work", "chat", "-c", "0", "--", "/bin/sh"},
+		{"work", "chat", "--max-failures", "0", "--", "/bin/sh"}, {"work", "chat", "--max-lapses", "0", "--", "/bin/sh"}, {"work", "chat", "--timeout", "-1s", "--", "/bin/sh"},
 	} {
 		if got := s.run(args...); got.code != exitUsage {
 			t.Errorf("%q: %+v", args, got)

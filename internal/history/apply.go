@@ -107,7 +107,7 @@ func (m *Model) reach(revision uint64) uint64 {
 // enqueue accepts all the messages or none. The refusal names every one that was
 // refused.
 func (m *Model) enqueue(st Step, got *Answer) Answer {
-	before := m.clone()
+	before := m.Clone()
 	var want Answer
 	var at []int
 	for i, id := range st.IDs {
@@ -169,7 +169,7 @@ func (m *Model) arrive(name string, x message, exists queue.IfExists, gen string
 
 // update makes the changes in order, all or none.
 func (m *Model) update(st Step, got *Answer) Answer {
-	before := m.clone()
+	before := m.Clone()
 	var want Answer
 	for i, c := range st.Changes {
 		var its Answer

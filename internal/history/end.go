@@ -73,7 +73,7 @@ func (m *Model) settle(st Step, got *Answer) (want Answer) {
 		if name == "" {
 			name = x.id
 		}
-		if _, taken := m.grave(q.space, name); taken {
+		if _, taken := m.failedAt(q.space, name); taken {
 			return refused(queue.ErrFailedExists)
 		}
 		if st.Cause != "" {
@@ -163,7 +163,7 @@ func (m *Model) lapse(name string, seq int, why queue.ReapCause, st Step, got *A
 // bury moves x to failed under a name that is free: its ID, or ID~generation.
 func (m *Model) bury(q *line, x *message, name, told string) string {
 	as := x.id
-	if _, taken := m.grave(q.space, as); taken {
+	if _, taken := m.failedAt(q.space, as); taken {
 		_, gen, _ := strings.Cut(told, "~")
 		m.learn(x, x.id, gen)
 		as += "~" + x.gen
@@ -173,20 +173,20 @@ func (m *Model) bury(q *line, x *message, name, told string) string {
 }
 
 func (m *Model) buryAs(q *line, x *message, name, as string) {
-	i, _ := m.grave(q.space, as)
-	g := grave{space: q.space, name: as, queue: name, message: *x, at: m.Now}
-	m.graves = slices.Insert(m.graves, i, g)
+	i, _ := m.failedAt(q.space, as)
+	g := failed{space: q.space, name: as, queue: name, message: *x, at: m.Now}
+	m.failed = slices.Insert(m.failed, i, g)
 	q.counters.Failed++
 	q.remove(x)
 }
 
 // unbury makes a Reprocess or a Purge.
 func (m *Model) unbury(st Step) Answer {
-	i, found := m.grave(st.Space, st.IDs[0])
+	i, found := m.failedAt(st.Space, st.IDs[0])
 	if !found {
 		return refused(queue.ErrNotFailed)
 	}
-	g := m.graves[i]
+	g := m.failed[i]
 	q := m.line(g.queue)
 	if st.Op == Purge {
 		q.counters.Purged++
@@ -199,7 +199,7 @@ func (m *Model) unbury(st Step) Answer {
 		q.insert(x)
 		q.counters.Reprocessed++
 	}
-	m.graves = slices.Delete(m.graves, i, i+1)
+	m.failed = slices.Delete(m.failed, i, i+1)
 	return Answer{}
 }
 

@@ -36,7 +36,7 @@ func (x Mix) With(unit time.Duration) Mix {
 type Known struct {
 	mu       sync.Mutex
 	receipts []string
-	graves   [][2]string // namespace and name
+	failed   [][2]string // namespace and name
 }
 
 // aside is a failed namespace, beside the default one.
@@ -48,14 +48,14 @@ func (k *Known) Learn(a Answer) {
 	defer k.mu.Unlock()
 	k.receipts = append(k.receipts, a.Receipts()...)
 	if a.Failed != "" { // in which namespace it does not say
-		k.graves = append(k.graves, [2]string{"", a.Failed})
+		k.failed = append(k.failed, [2]string{"", a.Failed})
 	}
 	for _, s := range a.Seen {
 		switch {
 		case s.Receipt != "" && !slices.Contains(k.receipts, s.Receipt):
 			k.receipts = append(k.receipts, s.Receipt)
-		case s.Failed != "" && !slices.Contains(k.graves, [2]string{s.Space, s.Failed}):
-			k.graves = append(k.graves, [2]string{s.Space, s.Failed})
+		case s.Failed != "" && !slices.Contains(k.failed, [2]string{s.Space, s.Failed}):
+			k.failed = append(k.failed, [2]string{s.Space, s.Failed})
 		}
 	}
 }
@@ -73,12 +73,12 @@ func (k *Known) receiptBefore(n int) string {
 	return k.receipts[max(0, len(k.receipts)-1-n)]
 }
 
-// grave gives the name of a failed message, or of one that may have failed.
-func (k *Known) grave(rng *rand.Rand, ids []string) (space, name string) {
+// failedName gives the name of a failed message, or of one that may have failed.
+func (k *Known) failedName(rng *rand.Rand, ids []string) (space, name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if n := len(k.graves); n > 0 && rng.IntN(3) > 0 {
-		g := k.graves[max(0, n-1-rng.IntN(3))]
+	if n := len(k.failed); n > 0 && rng.IntN(3) > 0 {
+		g := k.failed[max(0, n-1-rng.IntN(3))]
 		return g[0], g[1]
 	}
 	return pick(rng, "", "", aside), pick(rng, ids...)
@@ -161,7 +161,7 @@ func (x Mix) step(op string, rng *rand.Rand, k *Known) (st Step, ok bool) {
 	case Reprocess, Purge:
 		st.Queue = ""
 		var name string
-		st.Space, name = k.grave(rng, x.IDs)
+		st.Space, name = k.failedName(rng, x.IDs)
 		st.IDs = []string{name}
 	case Clear:
 		st.Leased = rng.IntN(3) == 0

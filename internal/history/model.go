@@ -28,7 +28,7 @@ type Model struct {
 	revision uint64 // at least
 	fence    uint64 // claims so far
 	queues   map[string]*line
-	graves   []grave  // by namespace and name
+	failed   []failed // by namespace and name
 	dead     []string // holders
 	gens     []string // that were given to anybody
 }
@@ -74,14 +74,15 @@ const (
 	reprocessed how = "reprocessed"
 )
 
-// A grave is a failed message.
-type grave struct {
+// A failed is evidence at rest.
+type failed struct {
 	space, name, queue string
 	message
 	at int64
 }
 
-func (m *Model) clone() *Model {
+// Clone gives a model that goes its own way from here.
+func (m *Model) Clone() *Model {
 	c := *m
 	c.queues = maps.Clone(m.queues)
 	for name, q := range c.queues {
@@ -89,13 +90,10 @@ func (m *Model) clone() *Model {
 		own.live = slices.Clone(q.live)
 		c.queues[name] = &own
 	}
-	c.graves = slices.Clone(m.graves)
+	c.failed = slices.Clone(m.failed)
 	c.dead, c.gens = slices.Clip(m.dead), slices.Clip(m.gens)
 	return &c
 }
-
-// Clone gives a model that goes its own way from here.
-func (m *Model) Clone() *Model { return m.clone() }
 
 // String tells everything by which two models can differ in what they answer.
 func (m *Model) String() string {
@@ -106,7 +104,7 @@ func (m *Model) String() string {
 			fmt.Fprintf(&b, "%s: %s\n", name, text)
 		}
 	}
-	for _, g := range m.graves {
+	for _, g := range m.failed {
 		fmt.Fprintf(&b, "%+v\n", g)
 	}
 	return b.String()
@@ -149,10 +147,10 @@ func (q *line) insert(x message) {
 	q.live = slices.Insert(q.live, i, x)
 }
 
-// grave gives where a failed message stands, or would stand.
-func (m *Model) grave(space, name string) (int, bool) {
-	return slices.BinarySearchFunc(m.graves, [2]string{space, name}, func(g grave, at [2]string) int {
-		return cmp.Or(cmp.Compare(g.space, at[0]), cmp.Compare(g.name, at[1]))
+// failedAt gives where a failed message stands, or would stand.
+func (m *Model) failedAt(space, name string) (int, bool) {
+	return slices.BinarySearchFunc(m.failed, [2]string{space, name}, func(f failed, at [2]string) int {
+		return cmp.Or(cmp.Compare(f.space, at[0]), cmp.Compare(f.name, at[1]))
 	})
 }
 

@@ -22,7 +22,7 @@ func (m *Model) look(st Step, got *Answer) (want Answer) {
 	case List:
 		want.Revision, want.Seen = m.reach(got.Revision), m.sights(st, got, func(message) bool { return true })
 	case ListFailed:
-		want.Revision, want.Seen = m.reach(got.Revision), m.failed(st, got)
+		want.Revision, want.Seen = m.reach(got.Revision), m.failedSights(st, got)
 	case Peek:
 		next := m.ready(q, false)
 		next = next[:min(st.N, len(next))]
@@ -56,7 +56,7 @@ func (m *Model) gauges(name string) queue.QueueStatus {
 		}
 		g.Pending++
 	}
-	for _, x := range m.graves {
+	for _, x := range m.failed {
 		if x.queue == name {
 			g.Failed++
 		}
@@ -108,10 +108,10 @@ func (m *Model) sight(st Step, name string, x *message) Sight {
 	return s
 }
 
-// failed shows the failed messages of a namespace that came from a queue, or all.
-func (m *Model) failed(st Step, got *Answer) (out []Sight) {
-	for i := range m.graves {
-		g := &m.graves[i]
+// failedSights shows the failed messages of a namespace that came from a queue, or all.
+func (m *Model) failedSights(st Step, got *Answer) (out []Sight) {
+	for i := range m.failed {
+		g := &m.failed[i]
 		if g.space != st.Space || st.Queue != "" && g.queue != st.Queue {
 			continue
 		}
