@@ -67,8 +67,8 @@ type Store interface {
 	// the claim stay. Refusals: ErrStale, ErrGone, ErrInvalidPayload, ErrTooLarge.
 	ReplacePayload(ctx context.Context, r Receipt, payload []byte) error
 
-	// Reap ends leases that are past their deadline or whose holder is proven dead,
-	// the oldest messages of each queue first, and returns their messages, or moves
+	// Reap ends leases that are past their deadline or whose holder is proven dead, in
+	// order of the queues' names and the oldest messages of each first, and returns their messages, or moves
 	// them to failed at the cap of lapses, under a name that is free. One named claim
 	// is ended whatever its deadline; refusals are then ErrStale (also of a claim that
 	// came back already) and ErrGone. Nothing over is an empty result.
@@ -109,7 +109,7 @@ type Store interface {
 	// included.
 	Peek(ctx context.Context, queue string, n int) ([]Entry, error)
 
-	// List shows the live messages of a queue in order of delivery.
+	// List shows the live messages of a queue in order of their enqueue sequence.
 	List(ctx context.Context, queue string, o ListOptions) (Page, error)
 
 	// Show shows the live generations of one ID, the older first, payloads

@@ -178,6 +178,13 @@ func (d *drawer) slot(id string, seq *uint64) *slot {
 			attempts = 0
 		}
 		s.claimed = &claim{ref: d.ref(next(), attempts), returned: back}
+		switch c := s.claimed; { // what is out is neither excused nor lapsed, what was reaped is
+		case back == leased:
+			c.excused = min(c.excused, c.attempts-1)
+			c.lapses = min(c.lapses, c.attempts-1-c.excused)
+		case back == reaped && c.lapses == 0:
+			c.excused, c.lapses = min(c.excused, c.attempts-1), 1
+		}
 		if back == leased || back == reaped && rapid.Bool().Draw(d.T, "its lease is kept") {
 			s.claimed.lease = d.lease()
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/holdfast/queue"
 	"pgregory.net/rapid"
 )
 
@@ -52,6 +53,25 @@ func claimable(q *queueState, millis int64) []lineEntry {
 		older[c.key] = true
 	}
 	return can
+}
+
+// putOff is the rule for a message that stands in the line: it is not due, or the first
+// candidate of its key is not, and no message of the key is leased.
+func putOff(q *queueState, of *ref, millis int64) bool {
+	if of.notBefore > millis || of.key == "" {
+		return of.notBefore > millis
+	}
+	first := of
+	for _, s := range q.slots {
+		r, back := s.front()
+		switch {
+		case r == nil && s.claimed.key == of.key:
+			return false
+		case r != nil && r.key == of.key && r.seq < first.seq && (back || r.notBefore <= millis):
+			first = r
+		}
+	}
+	return first.notBefore > millis
 }
 
 // rotated is the rule of queue.ClaimOptions.Fair: turn by turn, the next key after
@@ -102,6 +122,11 @@ func lineFault(q *queueState, millis int64) string {
 	can := claimable(q, millis)
 	if got, want := slices.Collect(now.turns(false)), placesOf(can); !slices.Equal(got, want) {
 		return fmt.Sprintf("at %d delivers %v, want %v", millis, got, want)
+	}
+	for _, s := range q.slots {
+		if r, _ := s.front(); r != nil && now.putOff(r, millis) != putOff(q, r, millis) {
+			return fmt.Sprintf("at %d says that %s is put off: %v", millis, s.id, now.putOff(r, millis))
+		}
 	}
 	if got, want := slices.Collect(now.turns(true)), placesOf(rotated(can, q.turn)); !slices.Equal(got, want) {
 		return fmt.Sprintf("at %d delivers in turn after %q %v, want %v", millis, q.turn, got, want)
@@ -289,4 +314,48 @@ func TestLine(t *testing.T) {
 			"publish": act(r.publish), "drop": act(r.drop), "refuse": act(r.refuse), "": act(r.check),
 		})
 	})
+}
+
+// When the next message becomes due, over several queues.
+func TestLineDue(t *testing.T) {
+	r := newRig(t)
+	at := map[string]time.Duration{"a": 3 * time.Minute, "b": time.Minute, "c": 2 * time.Minute, "paused": time.Second, "empty": 0}
+	for name, wait := range at {
+		if wait != 0 {
+			a := arrivalOf("m", queue.Refuse)
+			a.notBefore = r.now.Wall.Add(wait).UnixMilli()
+			_, err := r.enqueue(name, a)
+			r.is(err, nil)
+		}
+	}
+	r.pause("paused", true)
+	r.setNamespace("empty", "aside")
+	r.commit()
+	for _, c := range []struct {
+		names []string
+		after time.Duration
+		yes   bool
+		next  time.Duration // 0: none
+	}{
+		{nil, 0, false, time.Minute},
+		{[]string{"a", "c"}, 0, false, 2 * time.Minute},
+		{[]string{"c", "a", "unknown"}, 0, false, 2 * time.Minute},
+		{[]string{"a"}, 0, false, 3 * time.Minute},
+		{[]string{"paused"}, time.Hour, false, 0},
+		{[]string{"empty", "unknown"}, time.Hour, false, 0},
+		{nil, time.Minute - time.Millisecond, false, time.Minute},
+		{nil, time.Minute, true, 0},
+		{[]string{"a", "c"}, time.Minute, false, 2 * time.Minute},
+		{[]string{"a", "b"}, time.Minute, true, 0},
+	} {
+		now := r.now
+		now.Wall = now.Wall.Add(c.after)
+		want := int64(0)
+		if c.next != 0 {
+			want = r.now.Wall.Add(c.next).UnixMilli()
+		}
+		if yes, next := r.base.due(c.names, now); yes != c.yes || next != want {
+			t.Errorf("%v after %s: %v, next at %d; want %v and %d", c.names, c.after, yes, next, c.yes, want)
+		}
+	}
 }

@@ -54,7 +54,7 @@ func linRecord(t *testing.T, rng *rand.Rand, bug history.Bug) (*history.Record, 
 	}
 	defer other.Close()
 	mix := history.Standard.With(time.Minute)
-	mix.Ops = bug.Among
+	mix.Ops, mix.Holder = bug.Among, "this process"
 	one := history.Caller{Mix: mix, Make: history.On(bug.Plant(s), clock)}
 	two := history.Caller{Mix: mix, Make: history.On(other, clock)}
 	r := &history.Record{}

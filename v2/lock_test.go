@@ -16,6 +16,7 @@ import (
 
 	"example.com/holdfast/internal/crashtest"
 	"example.com/holdfast/internal/fsguard"
+	"example.com/holdfast/internal/history"
 	"example.com/holdfast/queue"
 )
 
@@ -210,44 +211,44 @@ func lastSync(op fsguard.Op, path string) bool {
 func TestTrial15UncertainCommit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		op   seqStep
+		op   history.Step
 		want func(u *queue.UncertainError) bool
 	}{
-		{seqStep{Op: "enqueue", IDs: []string{"m4"}}, func(u *queue.UncertainError) bool {
+		{history.Step{Op: "enqueue", IDs: []string{"m4"}}, func(u *queue.UncertainError) bool {
 			return len(u.Enqueued) == 1 && u.Enqueued[0].ID == "m4" && strings.HasPrefix(u.Enqueued[0].Generation, u.Commit) && u.Enqueued[0].Revision == u.Revision
 		}},
-		{seqStep{Op: "enqueue", IDs: []string{"m4", "m5"}}, func(u *queue.UncertainError) bool {
+		{history.Step{Op: "enqueue", IDs: []string{"m4", "m5"}}, func(u *queue.UncertainError) bool {
 			return len(u.Enqueued) == 2 && u.Enqueued[1].ID == "m5"
 		}},
-		{seqStep{Op: "claim", N: 2}, func(u *queue.UncertainError) bool {
+		{history.Step{Op: "claim", N: 2}, func(u *queue.UncertainError) bool {
 			return len(u.Deliveries) == 2 && u.Deliveries[0].Receipt.ID == "m2" && string(u.Deliveries[1].Payload) == string(payloadOf("m3"))
 		}},
-		{seqStep{Op: "load", IDs: []string{"m1"}}, func(u *queue.UncertainError) bool {
+		{history.Step{Op: "load", IDs: []string{"m1"}}, func(u *queue.UncertainError) bool {
 			return len(u.Deliveries) == 1 && u.Deliveries[0].Receipt.Attempt == 2
 		}},
-		{seqStep{Op: "ack"}, func(u *queue.UncertainError) bool {
+		{history.Step{Op: "ack"}, func(u *queue.UncertainError) bool {
 			return u.Enqueued == nil && u.Deliveries == nil && u.Refused == nil
 		}},
-		{seqStep{Op: "fail"}, func(*queue.UncertainError) bool { return true }},
-		{seqStep{Op: "release"}, func(*queue.UncertainError) bool { return true }},
+		{history.Step{Op: "fail"}, func(*queue.UncertainError) bool { return true }},
+		{history.Step{Op: "release"}, func(*queue.UncertainError) bool { return true }},
 	} {
 		t.Run(tt.op.Op, func(t *testing.T) {
 			ctx := t.Context()
 			s, w := counted(t)
-			m := &seqModel{}
-			do := func(st seqStep) seqAnswer {
+			m := &history.Model{Timeless: true}
+			do := func(st history.Step) history.Answer {
 				st.Queue = "mail"
-				a, err := perform(ctx, s, st)
-				if want := m.apply(st, &a); err != nil || !want.agrees(a, true) {
+				a, err := history.Perform(ctx, s, st)
+				if want, ok := m.Apply(st, &a); err != nil || !ok {
 					t.Fatalf("%+v: %+v %v, want %+v", st, a, err, want)
 				}
 				return a
 			}
-			do(seqStep{Op: "enqueue", IDs: []string{"m1", "m2", "m3"}})
-			tt.op.Queue, tt.op.Receipt = "mail", do(seqStep{Op: "claim", N: 1}).Receipts[0]
+			do(history.Step{Op: "enqueue", IDs: []string{"m1", "m2", "m3"}})
+			tt.op.Queue, tt.op.Receipt = "mail", do(history.Step{Op: "claim", N: 1}).Receipts()[0]
 
 			w.Arm(crashtest.FailMatching(lastSync, unix.EIO, 1))
-			_, err := perform(ctx, s, tt.op)
+			_, err := history.Perform(ctx, s, tt.op)
 			var u *queue.UncertainError
 			if !errors.As(err, &u) || !errors.Is(err, queue.ErrUncertain) || !errors.Is(err, unix.EIO) || !tt.want(u) {
 				t.Fatalf("%v: %+v", err, u)
@@ -271,7 +272,8 @@ func TestTrial15UncertainCommit(t *testing.T) {
 			if err != nil || !st.Settled || st.Revision != u.Revision+1 || lock.record(t) != blankRecord {
 				t.Fatalf("this process's next call: %+v %v, record %q", st, err, lock.record(t))
 			}
-			if !m.settle(t, s, "mail", &tt.op) {
+			m, happened := settled(t, m, s, []string{"mail"}, &tt.op)
+			if !happened {
 				t.Error("the rename had been done, and it did not happen")
 			}
 			for _, s := range []*Store{s, other} {
@@ -280,7 +282,7 @@ func TestTrial15UncertainCommit(t *testing.T) {
 				}
 			}
 			do(tt.op) // the same call again answers as after a success
-			m.settle(t, other, "mail", nil)
+			settled(t, m, other, []string{"mail"}, nil)
 		})
 	}
 }

@@ -67,9 +67,11 @@ func (s *Store) Peek(ctx context.Context, name string, n int) ([]queue.Entry, er
 				break
 			}
 			s, _ := q.find(p.id)
-			r, _ := s.front()
+			r, back := s.front()
 			e := entryOf(name, s.id, r)
-			e.State = queue.Ready
+			if e.State = queue.Ready; back {
+				e.Returned = s.claimed.returned.String()
+			}
 			e, err := v.open(e, r)
 			if err != nil {
 				return err
@@ -132,7 +134,8 @@ func (s *Store) Show(ctx context.Context, name, id string) ([]queue.Entry, error
 // pageLimit is the page of a listing that names none.
 const pageLimit = 100
 
-// List shows the live messages of a queue in order of delivery, a page at a time.
+// List shows the live messages of a queue in order of their enqueue sequence, a page at
+// a time.
 func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (queue.Page, error) {
 	if err := queue.CheckQueue(name); err != nil {
 		return queue.Page{}, err

@@ -24,7 +24,6 @@ import (
 
 	"example.com/holdfast/internal/crashtest"
 	"example.com/holdfast/internal/fsguard"
-	"example.com/holdfast/queue"
 )
 
 // A test that needs a process of its own starts this binary again: roleEnv names
@@ -271,42 +270,6 @@ func (o outside) probe(t testing.TB, how string) string {
 		t.Fatalf("probe: %v %q", err, lines)
 	}
 	return lines[0]
-}
-
-// seen reads a queue as a model, and checks its payloads.
-func seen(t testing.TB, s *Store, name string) *seqModel {
-	t.Helper()
-	ctx := t.Context()
-	page, err := s.List(ctx, name, queue.ListOptions{Limit: maxClaim})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &seqModel{}
-	for _, e := range page.Entries {
-		how := "pending"
-		if e.State == queue.Processing {
-			how = "leased"
-		} else if e.Returned != "" {
-			how = e.Returned
-		}
-		m.live = append(m.live, seqSlot{e.ID, e.Generation, e.Attempts, how})
-		if es, err := s.Show(ctx, name, e.ID); err != nil || string(es[0].Payload) != string(payloadOf(e.ID)) {
-			t.Fatalf("%s/%s: %+v %v", name, e.ID, es, err)
-		}
-	}
-	failed, err := s.ListFailed(ctx, queue.FailedOptions{Queue: name}, queue.ListOptions{Limit: maxClaim})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range failed.Entries {
-		m.failed = append(m.failed, e.FailedName)
-	}
-	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.c = st.Queues[name].Counters
-	return m
 }
 
 // leaveDeadOwner leaves what a writer leaves that died inside a transition.

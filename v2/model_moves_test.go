@@ -88,7 +88,7 @@ func (l *ledger) retry(q *ledgerQueue, m *ledgerMessage, o queue.RetryOptions, n
 	if o.Cause != "" {
 		m.lastError = o.Cause
 	}
-	out := queue.Returned{Queue: q.name, ID: m.id, Attempt: m.attempts, Lapses: m.lapses}
+	out := queue.Returned{Queue: q.name, ID: m.id, Attempt: m.attempts}
 	if m.attempts-m.excused-m.lapses >= o.MaxFailures {
 		name := l.freeName(q, m)
 		l.bury(q, m, name, now)

@@ -25,11 +25,12 @@ func (d *draft) reprocess(space, name string) error {
 			pending = s.pending
 		}
 	}
-	if err := d.promise(e.queue); err != nil {
-		return fmt.Errorf("%q: %w", name, err)
-	}
 	if err := d.grow(fmt.Sprintf("%q", name), slotBytes); err != nil {
 		return err
+	}
+	if err := d.promise(e.queue); err != nil {
+		d.bytes -= slotBytes // refused, it leaves no trace
+		return fmt.Errorf("%q: %w", name, err)
 	}
 
 	c := &claim{ref: e.ref, returned: reprocessed}

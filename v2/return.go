@@ -47,7 +47,7 @@ func (d *draft) retry(r queue.Receipt, o queue.RetryOptions) (queue.Returned, er
 	if o.Cause != "" {
 		c.lastError = o.Cause
 	}
-	out := queue.Returned{Queue: r.Queue, ID: r.ID, Attempt: c.attempts, Lapses: c.lapses}
+	out := queue.Returned{Queue: r.Queue, ID: r.ID, Attempt: c.attempts}
 	if c.failures() >= o.MaxFailures {
 		out.FailedName = d.giveUp(r.Queue, s, c.ref)
 		return out, nil

@@ -151,3 +151,63 @@ func TestTransitionCursorFull(t *testing.T) {
 		}
 	}
 }
+
+// A new queue grows the state, and a failed namespace must find room when the first
+// message fails; what is there can be paused and resumed in a full state.
+func TestTransitionControlFull(t *testing.T) {
+	r := newRig(t)
+	r.put("m")
+	full := func(d *draft, more int64) { d.limit = max(1, d.bytes+more) }
+	owes := int64(settleRoom + len("mail"))
+	pause := func(name string, paused bool) func(d *draft) error {
+		return func(d *draft) error { return d.pause(name, paused) }
+	}
+	namespace := func(name, space string) func(d *draft) error {
+		return func(d *draft) error { return d.setNamespace(name, space) }
+	}
+	for _, c := range []struct {
+		what  string
+		limit func(d *draft)
+		do    func(d *draft) error
+		want  error
+	}{
+		{"pausing what is there", func(d *draft) { full(d, -100) }, pause("mail", true), nil},
+		{"pausing what is not", func(d *draft) { full(d, queueBytes+4) }, pause("news", true), nil},
+		{"pausing what is not, short", func(d *draft) { full(d, queueBytes+3) }, pause("news", true), queue.ErrFull},
+		{"resuming what is not", func(d *draft) { full(d, -100) }, pause("news", false), nil},
+		{"a namespace", func(d *draft) { d.limit = recoveryRoom + owes + spaceRoom("aside") }, namespace("mail", "aside"), nil},
+		{"a namespace, no room to fail into it", func(d *draft) { d.limit = recoveryRoom + owes + spaceRoom("aside") - 1 }, namespace("mail", "aside"), queue.ErrFull},
+		{"the namespace that it has", func(d *draft) { full(d, -100) }, namespace("mail", ""), nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			d := r.open()
+			c.limit(d)
+			before := len(d.st.queues)
+			if err := r.apply(c.what, c.do); c.want != nil { // apply looks for a trace
+				if r.is(err, c.want); len(d.st.queues) != before {
+					t.Errorf("%d queues", len(d.st.queues))
+				}
+			} else {
+				r.is(err, nil)
+			}
+			r.drop()
+		})
+	}
+}
+
+// The room for a failed namespace is more than it takes when its first message fails.
+func TestTransitionNamespaceRoom(t *testing.T) {
+	r := newRig(t)
+	space := strings.Repeat("long/", 100) + "namespace"
+	r.put("m")
+	r.setNamespace("mail", space)
+	owed := r.d.owed()
+	r.commit()
+	size := r.size
+	x := r.take("m").Receipt
+	r.open().tight = true
+	_, err := r.retry(x, queue.RetryOptions{MaxFailures: 1, Cause: strings.Repeat("x", 1000)})
+	if r.settled(err); r.size > size+owed {
+		t.Errorf("the state grew from %d to %d bytes, %d were promised", size, r.size, owed)
+	}
+}

@@ -193,12 +193,17 @@ type trace struct {
 	index   uint32
 	bytes   int64
 	fence   uint64
+	owed    int64
 	items   []item
 	itemOf  map[generation]int
 }
 
 func traceOf(d *draft) trace {
-	return trace{pictureOf(d.st), d.dirty, d.index, d.bytes, d.st.fence, append([]item{}, d.items...), maps.Clone(d.itemOf)}
+	owed := d.promised
+	if owed == 0 {
+		owed = d.owed() // it is counted when it is needed first
+	}
+	return trace{pictureOf(d.st), d.dirty, d.index, d.bytes, d.st.fence, owed, append([]item{}, d.items...), maps.Clone(d.itemOf)}
 }
 
 // apply decides one call on the draft.

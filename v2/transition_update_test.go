@@ -215,7 +215,7 @@ func TestTransitionUpdateChecks(t *testing.T) {
 	r.is(r.ack(x), nil)
 }
 
-// A batch of it in one update: IDs that follow one another, and the same one twice.
+// Several changes of one message: each is decided on what those before it made.
 func TestTransitionUpdateSameMessage(t *testing.T) {
 	r := newRig(t)
 	x := r.stand("leased")

@@ -102,7 +102,7 @@ func (w *worker) unmade(b *batch, err error) {
 // refuse deals with a change, not a claim, that the store refused.
 func (b *batch) refuse(w *worker, at int, err error) {
 	i := len(b.first) - 1
-	for b.first[i] > at+1 {
+	for b.first[i] > at {
 		i--
 	}
 	if at == b.first[i] {

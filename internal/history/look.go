@@ -40,9 +40,6 @@ func look(ctx context.Context, s queue.Store, st Step) (a Answer, err error) {
 		if wrong != nil {
 			return a, wrong
 		}
-		if st.Op == Peek {
-			seen.Returned = "" // what comes next is all that is compared
-		}
 		a.Seen = append(a.Seen, seen)
 	}
 	return a, err

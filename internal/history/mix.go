@@ -142,7 +142,7 @@ func (x Mix) step(op string, rng *rand.Rand, k *Known) (st Step, ok bool) {
 	case Enqueue:
 		x.messages(&st, rng, 1+rng.IntN(5)/4*2)
 	case Claim:
-		st.N, st.Fair = 1+rng.IntN(3)/2, rng.IntN(3) == 0
+		st.N, st.Fair = 1+rng.IntN(3)/2, rng.IntN(2) == 0
 		x.lease(&st, rng)
 	case Load:
 		st.IDs = []string{pick(rng, x.IDs...)}

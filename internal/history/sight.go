@@ -87,9 +87,7 @@ func (m *Model) sights(st Step, got *Answer, asked func(x message) bool) (out []
 			s.Receipt, s.Fence, s.Deadline = m.receipt(st.Queue, x, told), x.fence, x.deadline
 			s.Overdue = x.deadline != 0 && m.past(x.deadline)
 		default:
-			if st.Op != Peek {
-				s.Returned = string(x.how)
-			}
+			s.Returned = string(x.how)
 		}
 		s.NotBefore = x.notBefore
 		out = append(out, s)

@@ -12,7 +12,7 @@ import (
 
 var (
 	linSeed   = flag.Uint64("linear.seed", 0, "seed of TestLinearizable; 0: a new one")
-	linRounds = flag.Uint64("linear.rounds", 100, "how many histories TestLinearizable records")
+	linRounds = flag.Uint64("linear.rounds", 200, "how many histories TestLinearizable records")
 )
 
 // What several goroutines saw could have been seen by one after another, each call at
@@ -30,6 +30,7 @@ func TestLinearizable(t *testing.T) {
 		clock := history.NewClock()
 		s := memory.New(&memory.Options{Now: clock.Now})
 		c := history.Caller{Mix: history.Standard.With(time.Minute), Make: history.On(s, clock)}
+		c.Mix.Holder = "this process"
 		var r history.Record
 		if err := r.Run(t.Context(), rand.New(rand.NewPCG(seed, round)), 10, c, c, c, c); err != nil {
 			t.Fatal(err)

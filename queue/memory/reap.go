@@ -44,9 +44,9 @@ func (d *draft) reapOne(r queue.Receipt, maxLapses uint64) ([]queue.Returned, er
 
 // reapOver ends leases that are over, in the queues asked for, each once.
 func (d *draft) reapOver(o queue.ReapOptions) []queue.Returned {
-	names := o.Queues
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(d.st.queues))
+	names := slices.Sorted(maps.Keys(d.st.queues))
+	if len(o.Queues) > 0 {
+		names = slices.Compact(slices.Sorted(slices.Values(o.Queues)))
 	}
 	var out []queue.Returned
 	for _, name := range names {
