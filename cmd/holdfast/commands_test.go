@@ -214,7 +214,7 @@ func TestUsageIsCheckedBeforeTheStore(t *testing.T) {
 		{"extend"}, {"extend", "r", "--lease", "0"}, {"release", "r", "--delay", "x"},
 		{"reap", "--limit", "0"}, {"reap", "--limit", "10001"}, {"reap", "--max-lapses", "0"},
 		{"reprocess", "m", "--all"}, {"reprocess", "--all", "--match", "x"}, {"reprocess", "--match", ""}, {"reprocess", "m", "--queue", "q"},
-		{"wait", "--timeout", "0"}, {"wait", "--timeout", "soon"}, {"wait", "--message", "m"}, {"wait", "a", "b", "--message", "m"}, {"wait", "a", "--message", ""},
+		{"wait", "--timeout", "soon"}, {"wait", "--message", "m"}, {"wait", "a", "b", "--message", "m"}, {"wait", "a", "--message", ""},
 		{"status", "--interval", "1s"}, {"status", "--watch", "--interval", "1ms"}, {"status", "--watch", "--interval", "x"},
 		{"ls", "--overdue", "--limit", "1"}, {"ls", "--overdue", "a", "b"}, {"cursor"}, {"resume"},
 		{"set", "--queue", "a", "on_dead_owner=stop"}, {"set", "failed_namespace=x"},

@@ -121,7 +121,7 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		return usagef("%v", err)
 	}
 	return a.withStore(ctx, func(s store) error {
-		c := &command{path: path, argv: w.argv, dir: a.dir, stdout: a.stdout, stderr: a.stderr, within: endWithin}
+		c := &command{path: path, argv: w.argv, dir: a.dir, stdout: &lockedWriter{w: a.stdout}, stderr: a.stderr, within: endWithin}
 		if h, ok := s.(interface {
 			Holder(context.Context) (*os.File, error)
 		}); ok {
