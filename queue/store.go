@@ -53,8 +53,9 @@ type Store interface {
 
 	// Extend moves the deadline to now + lease (zero: [DefaultLease]) and returns it,
 	// zero for [NoDeadline]. A reaped message that nobody claimed since goes back into
-	// processing, and the lapse is forgotten; the holder stays what it was. Refusals:
-	// ErrStale, also when another message of its key was claimed meanwhile; ErrGone.
+	// processing, and the lapse is forgotten; the holder stays what it was, none after a
+	// proof of its death. Refusals: ErrStale, also for a reaped one while another message
+	// of its key is leased; ErrGone.
 	Extend(ctx context.Context, r Receipt, lease time.Duration) (time.Time, error)
 
 	// Fail moves a message to the failed ones and returns its failed name, which all

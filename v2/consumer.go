@@ -19,7 +19,8 @@ const maxClaim = queue.MaxClaim
 // are Overdue). Errors: queue.ErrInvalid…, ErrStaleLock, queue.ErrUncertain, and
 // those of the filesystem. A message whose payload is damaged moves to failed in the
 // same commit and is reported in Damaged. A payload that cannot be read now (EIO,
-// EMFILE, EACCES) fails the claim, and nothing moves.
+// EMFILE, EACCES) fails the claim, and nothing moves; behind a damaged message it ends
+// the claim with what was taken before.
 //
 // The lease names this process as its holder, unless WithoutHolder says otherwise:
 // Reap then returns the message as soon as the process is gone, before the deadline.

@@ -28,6 +28,7 @@ func (d *draft) setNamespace(name, space string) error {
 		return err
 	}
 	if err := d.makeQueue(what, name, int64(len(space))); err != nil {
+		d.promised -= spaceRoom(space)
 		return err
 	}
 	d.queue(name).failedNS = space
