@@ -277,6 +277,7 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 // adopt makes the committed draft the state in memory.
 func (s *Store) adopt(d *draft, w *writing) {
 	s.forget()
+	d.seal()
 	s.seen = outcome{d.st.commit, d.st.revision}
 	s.commits.Add(1)
 	s.wake.committed(d.st.commit)

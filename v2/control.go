@@ -9,7 +9,7 @@ func (d *draft) pause(name string, paused bool) error {
 	if q == nil && !paused || q != nil && q.paused == paused {
 		return nil
 	}
-	if err := d.makeQueue("pausing "+name, name, 0); err != nil {
+	if err := d.fits("pausing "+name, d.newQueueBytes(name)); err != nil {
 		return err
 	}
 	d.queue(name).paused = paused
@@ -23,14 +23,14 @@ func (d *draft) setNamespace(name, space string) error {
 	if q == nil && space == "" || q != nil && q.failedNS == space {
 		return nil
 	}
-	what := "failed namespace of " + name
+	more := int64(len(space))
+	if err := d.fits("failed namespace of "+name, d.newQueueBytes(name)+more); err != nil {
+		return err
+	}
 	if err := d.owe(spaceRoom(space)); err != nil {
 		return err
 	}
-	if err := d.makeQueue(what, name, int64(len(space))); err != nil {
-		d.promised -= spaceRoom(space)
-		return err
-	}
+	d.bytes += more
 	d.queue(name).failedNS = space
 	return nil
 }
@@ -41,28 +41,11 @@ func (d *draft) setCursor(name, cursor string) error {
 	if q == nil && cursor == "" || q != nil && q.cursor == cursor {
 		return nil
 	}
-	if err := d.makeQueue("cursor of "+name, name, int64(written(cursor))); err != nil {
+	more := int64(written(cursor))
+	if err := d.fits("cursor of "+name, d.newQueueBytes(name)+more); err != nil {
 		return err
 	}
+	d.bytes += more
 	d.queue(name).cursor = cursor
-	return nil
-}
-
-// makeQueue sees to the room for a queue, if it is new, and for so many bytes in it.
-func (d *draft) makeQueue(what, name string, bytes int64) error {
-	if d.st.queue(name) == nil {
-		bytes += int64(len(name)) + queueBytes
-	}
-	if bytes == 0 {
-		return nil
-	}
-	before := d.bytes
-	if err := d.grow(what, bytes); err != nil {
-		return err
-	}
-	if d.st.queue(name) == nil {
-		d.queue(name) // which counts itself
-		d.bytes = before + bytes
-	}
 	return nil
 }

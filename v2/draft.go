@@ -23,8 +23,9 @@ type draft struct {
 	index    uint32             // of the next generation of this commit
 	items    []item             // payloads that the commit must write
 	itemOf   map[generation]int // the item of a generation that counts
-	own      map[string]bool    // queues that were copied since the last mark
-	ownNS    map[string]bool    // failed namespaces likewise
+	own      map[string]bool    // queues that were copied
+	ownNS    map[string]bool    // failed namespaces that were copied since the last mark
+	undo     []undone           // puts since the first mark
 	limit    int64              // bound of the encoded state; 0: none
 	tight    bool               // the disk is full or the reserve is gone: no texts
 	promised int64              // owed, as enqueues of this draft add to it; 0: not counted yet
@@ -106,14 +107,21 @@ func (d *draft) owe(owes int64) error {
 	return nil
 }
 
-// grow notes that something other than a settlement adds so many bytes, or refuses it
-// where that would pass the bound.
-func (d *draft) grow(what string, bytes int64) error {
-	if d.limit > 0 && d.bytes+bytes > d.limit {
+// fits says that something other than a settlement would take the state past its
+// bound with so many bytes more, or nil.
+func (d *draft) fits(what string, bytes int64) error {
+	if bytes > 0 && d.limit > 0 && d.bytes+bytes > d.limit {
 		return fmt.Errorf("%s: state.json would pass %d bytes: %w", what, d.limit, queue.ErrFull)
 	}
-	d.bytes += bytes
 	return nil
+}
+
+// newQueueBytes is what a queue takes beside its messages if it has to be made.
+func (d *draft) newQueueBytes(name string) int64 {
+	if d.st.queue(name) != nil {
+		return 0
+	}
+	return int64(len(name)) + queueBytes
 }
 
 // text gives a last error as it is kept now: short in a crowded state.
@@ -142,15 +150,34 @@ type mark struct {
 	of       map[generation]int
 	bytes    int64
 	promised int64
+
+	own    map[string]bool
+	queues []queueState // those of own as they were, but for their slots
+	undo   int          // of the draft's undo log
 }
 
-// mark remembers the draft as it is; what it holds now is copied before the next
-// change.
+// An undone is what a put took away.
+type undone struct {
+	q   *queueState
+	id  string
+	was *slot // nil: there was none
+}
+
+// mark remembers the draft as it is. Queues that are the draft's own go on being
+// changed in place, and what is put into them is noted: many updates share a commit, and
+// none of them may cost a copy of a deep queue.
 func (d *draft) mark() mark {
-	m := mark{st: *d.st, dirty: d.dirty, index: d.index, items: len(d.items), of: maps.Clone(d.itemOf), bytes: d.bytes, promised: d.promised}
+	m := mark{
+		st: *d.st, dirty: d.dirty, index: d.index, items: len(d.items), of: maps.Clone(d.itemOf), bytes: d.bytes, promised: d.promised,
+		own: maps.Clone(d.own), undo: len(d.undo),
+	}
 	m.st.queues = slices.Clone(d.st.queues)
 	m.st.failed = slices.Clone(d.st.failed)
-	clear(d.own)
+	for name := range d.own {
+		q := d.st.queue(name)
+		q.undo = &d.undo
+		m.queues = append(m.queues, *q)
+	}
 	clear(d.ownNS)
 	return m
 }
@@ -158,10 +185,48 @@ func (d *draft) mark() mark {
 // reset goes back to m.
 func (d *draft) reset(m mark) {
 	*d.st = m.st
+	for len(d.undo) > m.undo {
+		last := d.undo[len(d.undo)-1]
+		d.undo = d.undo[:len(d.undo)-1]
+		last.q.takeBack(last)
+	}
+	for _, was := range m.queues {
+		d.st.queue(was.name).restore(was)
+	}
 	d.dirty, d.index, d.items, d.itemOf, d.bytes = m.dirty, m.index, d.items[:m.items], m.of, m.bytes
 	d.promised = m.promised
-	clear(d.own)
+	d.own = m.own
 	clear(d.ownNS)
+}
+
+// seal ends the noting: a published state must not keep alive what it replaced.
+func (d *draft) seal() {
+	for name := range d.own {
+		d.st.queue(name).undo = nil
+	}
+}
+
+// takeBack undoes a put.
+func (q *queueState) takeBack(u undone) {
+	log := q.undo
+	q.undo = nil
+	if u.was == nil {
+		q.put(u.id, nil, nil)
+	} else {
+		q.put(u.id, u.was.pending, u.was.claimed)
+	}
+	q.undo = log
+}
+
+// restore sets everything but the slots, which were taken back, to what it was.
+func (q *queueState) restore(was queueState) {
+	slots, line := q.slots, q.line
+	*q = was
+	q.slots, q.line = slots, line
+	if asOf := was.line.asOf; line.asOf != asOf {
+		q.buildLine()
+		q.advance(asOf)
+	}
 }
 
 // atomically runs f; when f refuses, the draft is as it was.
@@ -191,6 +256,7 @@ func (d *draft) queue(name string) *queueState {
 	q := *d.st.queues[i]
 	q.slots = withRoom(q.slots)
 	q.line = q.line.clone()
+	q.undo = nil
 	d.st.queues[i] = &q
 	d.own[name] = true
 	return &q
@@ -240,6 +306,9 @@ func (d *draft) write(it item) {
 // goes.
 func (q *queueState) put(id string, pending *ref, claimed *claim) {
 	s, i := q.find(id)
+	if q.undo != nil {
+		*q.undo = append(*q.undo, undone{q, id, s})
+	}
 	if s != nil {
 		q.line.leave(s)
 	}

@@ -44,11 +44,7 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 		}
 	}
 	grows := int64(len(a.id) + 2*len(a.key) + slotBytes)
-	needs := grows
-	if q == nil {
-		needs += int64(len(name)) + queueBytes
-	}
-	if d.bytes+needs > maxState {
+	if d.bytes+d.newQueueBytes(name)+grows > maxState {
 		return queue.Enqueued{}, fmt.Errorf("state.json would pass %d bytes: %w", maxState, queue.ErrFull)
 	}
 	if err := d.promise(name); err != nil {

@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -179,4 +180,72 @@ func TestLineOfOneKeyIsNotQuadratic(t *testing.T) {
 			t.Errorf("%s: %d messages of one key take %d bytes, %d take %d", name, few, one, many, four)
 		}
 	}
+}
+
+// Many updates that share a commit copy a deep queue once and not each: so do workers
+// that ack and claim the next.
+func TestUpdatesOfOneCommitCopyTheQueueOnce(t *testing.T) {
+	const deep = 20000
+	load := func(*ref) ([]byte, string, error) { return []byte("1"), "", nil }
+	begin := newDraft(&state{commit: namedToken("base"), store: namedToken("store")}, namedToken("next"), rigStart, 0)
+	as := make([]arrival, deep)
+	for i := range as {
+		as[i] = arrival{id: fmt.Sprintf("m%06d", i), payload: []byte("1")}
+	}
+	if _, err := begin.enqueueAll("mail", as, roomy); err != nil {
+		t.Fatal(err)
+	}
+	held, err := begin.claim("mail", taking{max: 64, lease: time.Minute}, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin.seal()
+	bytesFor := func(updates int) uint64 {
+		v := &view{draft: newDraft(begin.st, namedToken("more"), rigStart, 0)}
+		claim := func(v *view) (out queue.Outcome, err error) {
+			out.Claimed, err = v.draft.claim("mail", taking{max: 1, lease: time.Minute}, load)
+			return out, err
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, d := range held.Deliveries[:updates] {
+			ack, err := settlement(queue.AckChange{Receipt: d.Receipt})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.update([]step{ack, claim}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	one, many := bytesFor(1), bytesFor(64)
+	t.Logf("%d bytes for one update, %d for 64", one, many)
+	if many > 2*one {
+		t.Errorf("64 updates took %d bytes, one took %d", many, one)
+	}
+}
+
+// A published state does not keep alive what its commit replaced.
+func TestPublishedStatesAreSealed(t *testing.T) {
+	disk, s, _ := onDisk(t)
+	mustEnqueue(t, s, "mail", small("a"), small("b"))
+	held := mustClaim(t, s, "mail", queue.ClaimOptions{Max: 2})
+	update := func(i int) func() error {
+		return func() error {
+			_, err := s.Update(t.Context(), queue.ExtendChange{Receipt: held[i].Receipt}, queue.ClaimChange{Queue: "mail"})
+			return err
+		}
+	}
+	// In one commit: the second finds the queue to be its draft's own when it begins.
+	mustDo(t, errors.Join(together(t, disk, s, update(0), update(1))...))
+	mustDo(t, s.look(t.Context(), func(v *view) error {
+		for _, q := range v.draft.base.queues {
+			if q.undo != nil {
+				t.Errorf("queue %s still notes what is put into it", q.name)
+			}
+		}
+		return nil
+	}))
 }

@@ -25,13 +25,13 @@ func (d *draft) reprocess(space, name string) error {
 			pending = s.pending
 		}
 	}
-	if err := d.grow(fmt.Sprintf("%q", name), slotBytes); err != nil {
+	if err := d.fits(fmt.Sprintf("%q", name), slotBytes); err != nil {
 		return err
 	}
 	if err := d.promise(e.queue); err != nil {
-		d.bytes -= slotBytes // refused, it leaves no trace
 		return fmt.Errorf("%q: %w", name, err)
 	}
+	d.bytes += slotBytes
 
 	c := &claim{ref: e.ref, returned: reprocessed}
 	c.excused, c.lapses = c.attempts, 0

@@ -45,6 +45,8 @@ type queueState struct {
 
 	slots []*slot // by ID
 	line  line    // derived, not stored
+
+	undo *[]undone // where a draft notes what put took away; nil: nowhere
 }
 
 // A slot holds the live generations of one ID. At least one side is set. It is
