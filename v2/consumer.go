@@ -48,14 +48,19 @@ func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (q
 }
 
 func (s *Store) claim(v *view, name string, o queue.ClaimOptions) (queue.Claimed, error) {
-	t := taking{max: o.Max, lease: o.Lease, label: o.Label, fair: o.Fair}
-	if !o.WithoutHolder {
-		var err error
-		if t.holder, err = s.holder(v.pins); err != nil {
-			return queue.Claimed{}, err
-		}
+	holder, err := s.holderUnless(o.WithoutHolder, v.pins)
+	if err != nil {
+		return queue.Claimed{}, err
 	}
-	return v.draft.claim(name, t, v.load)
+	return v.draft.claim(name, taking{max: o.Max, lease: o.Lease, holder: holder, label: o.Label, fair: o.Fair}, v.load)
+}
+
+// holderUnless gives the holder that a claim names: this process, or nobody.
+func (s *Store) holderUnless(without bool, p *pins) (token, error) {
+	if without {
+		return token{}, nil
+	}
+	return s.holder(p)
 }
 
 // Load claims one named message whatever its schedule, its place among those of its
@@ -76,13 +81,11 @@ func (s *Store) Load(ctx context.Context, name, id string, o queue.LoadOptions) 
 	err = s.submit(ctx, &call{
 		writes: true, grows: true,
 		decide: func(v *view) (err error) {
-			t := taking{max: 1, lease: o.Lease, label: o.Label}
-			if !o.WithoutHolder {
-				if t.holder, err = s.holder(v.pins); err != nil {
-					return err
-				}
+			holder, err := s.holderUnless(o.WithoutHolder, v.pins)
+			if err != nil {
+				return err
 			}
-			out, err = v.draft.load(name, id, t, v.load, v.dead)
+			out, err = v.draft.load(name, id, taking{max: 1, lease: o.Lease, holder: holder, label: o.Label}, v.load, v.dead)
 			return err
 		},
 		uncertain: func(u *queue.UncertainError) { u.Deliveries = []queue.Delivery{out} },

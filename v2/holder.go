@@ -112,7 +112,7 @@ func makeHolder(p *pins, rand randReader) (*holder, error) {
 		_ = file.Close() // nothing was written to it
 	}
 	_ = dir.Remove(name.String()) // even if it was not created: that may be what could not be said
-	_ = space.Close()
+	_ = space.Close()             // only looked at
 	return nil, err
 }
 

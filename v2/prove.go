@@ -150,7 +150,7 @@ func (v *prover) sweep(live func(token) bool) {
 
 // remove removes the file of a dead holder.
 func (v *prover) remove(h token) {
-	_ = v.dir.Remove(h.String())
+	_ = v.dir.Remove(h.String()) // what stays harms nothing, and is found again
 	v.let(h)
 }
 
@@ -158,8 +158,8 @@ func (v *prover) remove(h token) {
 // process is just starting has the descriptor too, until its exec.
 func (v *prover) let(h token) {
 	if file := v.locks[h]; file != nil {
-		_ = file.Unlock()
-		_ = file.Close() // nothing was written
+		_ = file.Unlock() // closing does it too, but for a child between fork and exec
+		_ = file.Close()  // nothing was written
 		delete(v.locks, h)
 	}
 }
@@ -170,7 +170,7 @@ func (v *prover) close() {
 		v.let(h)
 	}
 	if v.dir != nil {
-		_ = v.dir.Close()
+		_ = v.dir.Close() // only read
 		v.dir = nil
 	}
 }

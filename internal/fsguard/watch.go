@@ -59,7 +59,7 @@ func newWatch(dir, name string) (*osWatch, error) {
 	}
 	dir = filepath.Clean(dir)
 	if err := watcher.Add(dir); err != nil {
-		_ = watcher.Close()
+		_ = watcher.Close() // it watches nothing; err says more
 		return nil, err
 	}
 	return &osWatch{
