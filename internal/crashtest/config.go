@@ -28,6 +28,10 @@ func (d *Disk) SetFree(bytes uint64) {
 	d.conf.capacity = d.used + min(bytes, math.MaxInt64-d.used)
 }
 
+// SetTime sets the wall clock, which stands still at 0 otherwise: a file's mtime is
+// when it was made or last written, a directory's when a name in it last changed.
+func (d *Disk) SetTime(nanos int64) { d.set(func(c *conf) { c.now = nanos }) }
+
 // SetReadOnly makes every change EROFS, opening for writing included. Locks and
 // syncs go on working, as on a read-only mount.
 func (d *Disk) SetReadOnly(on bool) { d.set(func(c *conf) { c.readOnly = on }) }
@@ -46,6 +50,18 @@ func (d *Disk) SetSizeLies(on bool) { d.set(func(c *conf) { c.sizeLies = on }) }
 // SetForgiving makes a later sync cover again what a failed one did not make
 // durable. The default is the harsher truth: it does not.
 func (d *Disk) SetForgiving(on bool) { d.set(func(c *conf) { c.forgiving = on }) }
+
+// SetLinkError makes every Link answer err, such as EACCES, and do nothing.
+func (d *Disk) SetLinkError(err error) { d.set(func(c *conf) { c.linkErr = err }) }
+
+// SetMoveNewError makes every MoveNew answer err, such as ENOSYS or EINVAL, and do
+// nothing.
+func (d *Disk) SetMoveNewError(err error) { d.set(func(c *conf) { c.moveNewErr = err }) }
+
+// SetLinksAreSymlinks makes Link answer nil and do what proot does for apps on
+// Android: the file moves to the name ".l2s." + name in its directory, and both
+// names become symlinks to that.
+func (d *Disk) SetLinksAreSymlinks(on bool) { d.set(func(c *conf) { c.linksAreSymlinks = on }) }
 
 func (d *Disk) set(change func(*conf)) {
 	d.mu.Lock()

@@ -38,23 +38,16 @@ func (n *inode) uncertain() (count int) {
 	return count
 }
 
-// namesUnder returns the names in directory n under a choice.
-func (n *inode) namesUnder(choice string) map[string]*inode {
+// namesUnder returns the names in directory n under a choice, without what is void.
+func (n *inode) namesUnder(choice string, void map[*nameOp]bool) map[string]*inode {
 	names := make(map[string]*inode, len(n.ground)+len(n.ops))
 	for name, node := range n.ground {
 		names[name] = node
 	}
-	for _, o := range n.ops {
-		if o.fate != settled {
-			var survives byte = '0'
-			if choice != "" {
-				survives, choice = choice[0], choice[1:]
-			}
-			if survives != '1' {
-				continue
-			}
+	for o, survives := range n.fates(choice) {
+		if survives && !void[o] {
+			o.apply(names)
 		}
-		o.apply(names)
 	}
 	return names
 }
@@ -176,7 +169,7 @@ func (n *inode) choices() (list []string, ok bool) {
 	seen := map[string]bool{}
 	for bits := range 1 << count {
 		c := fmt.Sprintf("%0*b", count, bits)
-		if key := signature(n.namesUnder(c)); !seen[key] {
+		if key := signature(n.namesUnder(c, nil)); !seen[key] {
 			seen[key], list = true, append(list, c)
 		}
 	}

@@ -34,6 +34,8 @@ type Disk struct {
 	waiting int // calls of Lock
 	conf    conf
 
+	linked []*inode // of a clone: all directories with operations, if any rests on another
+
 	desc  string
 	story func() string // both of an image
 }
@@ -48,6 +50,10 @@ type conf struct {
 	sizeLies  bool
 	forgiving bool
 	uid       uint32
+	now       int64 // the wall clock
+
+	linkErr, moveNewErr error
+	linksAreSymlinks    bool
 }
 
 // NewDisk returns an empty disk with much free space. Its root directory and the
@@ -74,7 +80,7 @@ func (d *Disk) newInode(mode fs.FileMode, uid uint32) *inode {
 	if mode.IsDir() {
 		n.names, n.ground = map[string]*inode{}, map[string]*inode{}
 	}
-	d.touch(n)
+	d.modify(n)
 	return n
 }
 
@@ -90,6 +96,13 @@ func (d *Disk) freeNumber() uint64 {
 func (d *Disk) touch(n *inode) {
 	d.clock++
 	n.ctime = d.clock
+}
+
+// modify gives n a new ctime, and an mtime of now: its content has changed, or its
+// names if it is a directory.
+func (d *Disk) modify(n *inode) {
+	d.touch(n)
+	n.mtime = d.conf.now
 }
 
 // release frees n's number and bytes once no name and no descriptor holds it.
@@ -110,24 +123,25 @@ func (d *Disk) freeBytes() uint64 {
 // attach names n in dir. The kind is what the operation is remembered as.
 func (d *Disk) attach(dir *inode, name string, n *inode, kind fsguard.Op, f fate) {
 	n.links++
-	dir.change(nameOp{kind: kind, name: name, node: n, fate: f})
+	dir.change(&nameOp{kind: kind, name: name, node: n, fate: f})
 	d.touch(n)
-	d.touch(dir)
+	d.modify(dir)
 }
 
 // detach removes a name from dir.
 func (d *Disk) detach(dir *inode, name string, kind fsguard.Op, f fate) {
 	n := dir.names[name]
 	n.links--
-	dir.change(nameOp{kind: kind, name: name, node: n, fate: f})
+	o := &nameOp{kind: kind, name: name, node: n, fate: f}
+	dir.change(o.emptied(n, name))
 	d.touch(n)
-	d.touch(dir)
+	d.modify(dir)
 	d.release(n)
 }
 
-// move renames within dir and releases what it replaced.
-func (d *Disk) move(dir *inode, from, to string, f fate) {
-	n, replaced := dir.names[from], dir.names[to]
+// move renames, within one directory or to another, and releases what it replaced.
+func (d *Disk) move(dir *inode, from string, toDir *inode, to string, f fate) {
+	n, replaced := dir.names[from], toDir.names[to]
 	if n == replaced {
 		return // as rename(2): two links of one file, nothing happens
 	}
@@ -135,9 +149,21 @@ func (d *Disk) move(dir *inode, from, to string, f fate) {
 		replaced.links--
 		d.touch(replaced)
 	}
-	dir.change(nameOp{kind: fsguard.OpRename, name: from, to: to, node: n, fate: f})
+	if dir == toDir {
+		o := &nameOp{kind: fsguard.OpRename, name: from, to: to, node: n, fate: f}
+		dir.change(o.emptied(replaced, to))
+	} else {
+		arrive := &nameOp{kind: opArrive, name: to, node: n, fate: f}
+		path := d.pathTo(toDir)
+		toDir.change(arrive)
+		dir.change(&nameOp{
+			kind: opLeave, name: from, node: n, fate: f,
+			rests: []*nameOp{arrive}, under: path, guard: from,
+		})
+		d.modify(toDir)
+	}
 	d.touch(n)
-	d.touch(dir)
+	d.modify(dir)
 	if replaced != nil {
 		d.release(replaced)
 	}
@@ -160,7 +186,7 @@ func (d *Disk) grow(n *inode, off int, data []byte, f fate) (int, error) {
 	}
 	d.used += uint64(max(more, 0))
 	n.put(off, data, f)
-	d.touch(n)
+	d.modify(n)
 	return len(data), nil
 }
 

@@ -22,11 +22,26 @@
 //
 // Power loss takes every process and leaves of the disk:
 //
-//   - Names. Each operation on a name (create, mkdir, rename, remove, removedir)
-//     is durable once its directory is synced after it. Until then it survives or
-//     not, whatever becomes of the others: later ones may survive without earlier
-//     ones, and names without content. A rename is one operation: the old name
-//     goes, the new one changes, both or neither.
+//   - Names. Each operation on a name (create, mkdir, link, rename, remove,
+//     removedir) is durable once its directory, which of a link is that of the new
+//     name, is synced after it. Until then it survives or not, whatever becomes of
+//     the others: later ones may survive without earlier ones, and names without
+//     content. A rename is one operation: the old name goes, the new one changes,
+//     both or neither. So is a move within one directory.
+//   - Moves of a file to another directory. None leaves the file under neither name:
+//     a journalling filesystem logs a rename across directories as one transaction.
+//     The model is a little weaker than that: it happened, or it did not, or both
+//     names stand. Once the target directory is synced the new name is durable, and
+//     the old one gone or still there; once the source directory is synced the old
+//     name is durably gone, and so the new one durably there. A file that was
+//     replaced comes back only where the new name does not stand.
+//   - What moves rest on. Where the target directory itself is lost, the file has its
+//     old name, even after the source was synced: a move is not durable before the
+//     path to its target is. A directory that files were moved out of is gone only
+//     where these moves happened; else it is there, and the files in it. A sync that
+//     makes its removal durable makes them durable too. What is done later to a name
+//     that a move or such a removal has freed survives only with it, and a sync that
+//     makes the one durable makes the other so.
 //   - Content. A write or allocation is durable once a descriptor of that file is
 //     synced after it. Until then the file may hold what it held when last synced
 //     (nothing, if never), the new content, the first bytes of what was written
@@ -45,17 +60,24 @@
 // the names that were durable, each as plain assignments: create makes its name
 // mean the new inode, remove makes it mean nothing, rename does both. So a rename
 // that survives the loss of the create before it still makes the new name mean
-// that inode. One rule is added: an inode that a surviving rename moved has no
-// name left that an earlier, partly lost chain of renames gave it.
+// that inode. One rule is added: an inode that a surviving rename or move took away
+// has no name left in that directory that an earlier, partly lost chain of renames
+// gave it.
 //
 // What never happens: synced content or names are lost or changed; one file's
 // bytes appear in another; bytes that nobody wrote appear, other than zeros where
-// a file grew; a rename is half done; an inode stands under two names unless a
-// test planted a hard link; a mode or owner differs from what it was.
+// a file grew; a rename is half done; an inode stands under two names unless it was
+// linked or is moving to another directory; a mode, an owner or an mtime differs
+// from what it was.
 //
 // Inode numbers are reused as soon as no name and no descriptor holds the inode,
 // lowest first. An image never has two inodes of one number: the older gets
 // another.
+//
+// A directory can be renamed where it is, but not be moved to another: that is
+// EXDEV, as on overlayfs. A removed one that comes back holds what was durable in it
+// and what else survived. Times are those of a wall clock that stands still until
+// [Disk.SetTime] moves it.
 //
 // Permission bits are enforced for the owner, root or not. flock is per open
 // description and as on Linux: a conversion gives up the old lock first, so a

@@ -60,9 +60,10 @@ func (w *Wrapper) Open() []string {
 type call struct {
 	op   fsguard.Op
 	on   *handle // the description it is on, nil for a call of FS
+	also *handle // the target directory of a move or link
 	name string  // for the error
 	path string  // for the trace
-	from string
+	from string  // the old path, of what has two
 	// group is the sync group, 0 to make one if it is a sync.
 	group int
 	do    func() error
@@ -113,7 +114,7 @@ func (w *Wrapper) begin(c call) (*Event, action, error) {
 		e.N = w.n
 	}
 	w.events = append(w.events, e)
-	if c.on != nil && c.on.closed {
+	if c.on != nil && c.on.closed || c.also != nil && c.also.closed {
 		w.violate(e, "on a closed description")
 	}
 	if c.on != nil && c.on.unsound && isSync {

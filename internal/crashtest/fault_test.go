@@ -24,6 +24,7 @@ type bench struct {
 	w    *Wrapper
 	root string
 	dir  fsguard.Dir
+	sub  fsguard.Dir
 	file fsguard.File
 }
 
@@ -33,6 +34,7 @@ func newBench(t *testing.T, inner fsguard.FS, root string) bench {
 	b.dir = must(b.w.OpenRoot(root))(t)
 	b.file = must(b.dir.Create("f"))(t)
 	ok(t, b.dir.Mkdir("sub"))
+	b.sub = must(b.dir.OpenDir("sub"))(t)
 	must(b.file.WriteAt([]byte("abc"), 0))(t)
 	ok(t, b.dir.Lock(fsguard.Exclusive))
 	return b
@@ -52,6 +54,9 @@ var drivers = map[fsguard.Op]func(b bench) error{
 	fsguard.OpOpen:      func(b bench) error { _, err := b.dir.Open("f"); return err },
 	fsguard.OpWriteFile: func(b bench) error { return b.dir.WriteFile("new", []byte("x")) },
 	fsguard.OpRename:    func(b bench) error { return b.dir.Rename("f", "new") },
+	fsguard.OpMove:      func(b bench) error { return b.dir.Move("f", b.sub, "new") },
+	fsguard.OpMoveNew:   func(b bench) error { return b.dir.MoveNew("f", b.sub, "new") },
+	fsguard.OpLink:      func(b bench) error { return b.dir.Link("f", b.sub, "new") },
 	fsguard.OpRemove:    func(b bench) error { return b.dir.Remove("f") },
 	fsguard.OpRemoveDir: func(b bench) error { return b.dir.RemoveDir("sub") },
 	fsguard.OpSyncDir:   func(b bench) error { return b.dir.Sync() },
@@ -200,7 +205,7 @@ func TestBeforeAndAfter(t *testing.T) {
 				t.Errorf("before: got\n%s\nand\n%s\nwant\n%s\nand\n%s", at, stopBefore, wantAt, untouched)
 			}
 			opens := func(s string) string { // what was opened and not given out is closed again
-				return strings.Replace(s, "3 open", "2 open", 1)
+				return strings.Replace(s, "4 open", "3 open", 1)
 			}
 			if opens(done) != after || opens(done) != stopAfter {
 				t.Errorf("after: got\n%s\nand\n%s\nwant\n%s", after, stopAfter, done)
@@ -228,15 +233,14 @@ func TestNumbersAndTrace(t *testing.T) {
 	if got, want := b.w.SyncGroups(), [][]string{{"f", "."}, {"."}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("sync groups: got %v, want %v", got, want)
 	}
-	if got := b.w.Open(); !slices.Equal(got, []string{".", "f"}) {
+	if got := b.w.Open(); !slices.Equal(got, []string{".", "f", "sub"}) {
 		t.Errorf("open: %v", got)
 	}
 }
 
 func TestSyncGroupsOnTheOS(t *testing.T) {
 	b := newBench(t, fsguard.OS(), t.TempDir())
-	sub := must(b.dir.OpenDir("sub"))(t)
-	ok(t, b.w.SyncAll(b.file, sub, b.dir))
+	ok(t, b.w.SyncAll(b.file, b.sub, b.dir))
 	ok(t, b.w.SyncAll())
 	ok(t, b.dir.Sync())
 	groups := b.w.SyncGroups()
@@ -252,12 +256,11 @@ func TestSyncGroupsOnTheOS(t *testing.T) {
 func TestMatching(t *testing.T) {
 	_, p, _ := store(t)
 	b := newBench(t, p, "/store")
-	sub := must(b.dir.OpenDir("sub"))(t)
 	b.w.Arm(FailMatching(func(op fsguard.Op, path string) bool {
 		return op == fsguard.OpLstat && path == "sub/x"
 	}, syscall.EIO, 2))
 	for i, want := range []error{syscall.EIO, syscall.EIO, syscall.ENOENT} {
-		_, err := sub.Lstat("x")
+		_, err := b.sub.Lstat("x")
 		wantErr(t, err, fsguard.OpLstat, want)
 		if _, err := b.dir.Lstat("f"); err != nil {
 			t.Errorf("call %d: another path got %v", i, err)

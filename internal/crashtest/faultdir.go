@@ -105,6 +105,31 @@ func (d *faultDir) Rename(oldName, newName string) error {
 	return d.w.run(c)
 }
 
+func (d *faultDir) Move(oldName string, to fsguard.Dir, newName string) error {
+	return d.between(fsguard.OpMove, oldName, to, newName, d.dir.Move)
+}
+
+func (d *faultDir) MoveNew(oldName string, to fsguard.Dir, newName string) error {
+	return d.between(fsguard.OpMoveNew, oldName, to, newName, d.dir.MoveNew)
+}
+
+func (d *faultDir) Link(oldName string, to fsguard.Dir, newName string) error {
+	return d.between(fsguard.OpLink, oldName, to, newName, d.dir.Link)
+}
+
+// between passes on an operation from d to another directory, which the inner
+// filesystem must know without its wrapper.
+func (d *faultDir) between(op fsguard.Op, oldName string, to fsguard.Dir, newName string,
+	do func(string, fsguard.Dir, string) error) error {
+	c := d.call(op, newName, nil)
+	if t, ok := to.(*faultDir); ok {
+		to, c.also, c.path = t.dir, t.handle, path.Join(t.path, newName)
+	}
+	c.do = func() error { return do(oldName, to, newName) }
+	c.name, c.from = oldName+" to "+newName, path.Join(d.path, oldName)
+	return d.w.run(c)
+}
+
 func (d *faultDir) Remove(name string) error {
 	return d.at(fsguard.OpRemove, name, func() error { return d.dir.Remove(name) })
 }

@@ -77,8 +77,9 @@ func (d *Disk) Clone() *Disk {
 // after is the disk that a power loss leaves. d must be a clone that nobody else
 // uses.
 func (d *Disk) after(l loss) *Disk {
+	void := d.void(l)
 	img := d.copy(func(n *inode) (map[string]*inode, []byte) {
-		return n.namesUnder(l[n.birth]), n.contentUnder(l[n.birth])
+		return n.namesUnder(l[n.birth], void), n.contentUnder(l[n.birth])
 	}, false)
 	img.desc, img.story = l.String(), func() string { return d.tell(l) }
 	return img
@@ -89,7 +90,7 @@ func (d *Disk) after(l loss) *Disk {
 func (d *Disk) copy(see func(*inode) (map[string]*inode, []byte), unsettled bool) *Disk {
 	out := blank(d.conf)
 	out.births, out.clock, out.desc, out.story = d.births, d.clock, d.desc, d.story
-	made := map[*inode]*inode{}
+	made, ops := map[*inode]*inode{}, map[*nameOp]*nameOp{}
 	var twin func(n *inode) *inode
 	twins := func(names map[string]*inode) map[string]*inode {
 		if names == nil {
@@ -105,15 +106,19 @@ func (d *Disk) copy(see func(*inode) (map[string]*inode, []byte), unsettled bool
 		if t := made[n]; t != nil {
 			return t
 		}
-		t := &inode{birth: n.birth, num: n.num, mode: n.mode, uid: n.uid, ctime: n.ctime, target: n.target}
+		t := &inode{
+			birth: n.birth, num: n.num, mode: n.mode, uid: n.uid, ctime: n.ctime, mtime: n.mtime, target: n.target,
+		}
 		made[n] = t
 		names, data := see(n)
 		t.names, t.data = twins(names), data
 		if unsettled {
 			t.base, t.writes = n.base, slices.Clone(n.writes)
-			t.ground, t.ops = twins(n.ground), slices.Clone(n.ops)
-			for i := range t.ops {
-				t.ops[i].node = twin(t.ops[i].node)
+			t.ground = twins(n.ground)
+			for _, o := range n.ops {
+				c := *o
+				c.node, ops[o] = twin(o.node), &c
+				t.ops = append(t.ops, &c)
 			}
 		} else {
 			t.settle()
@@ -121,7 +126,27 @@ func (d *Disk) copy(see func(*inode) (map[string]*inode, []byte), unsettled bool
 		return t
 	}
 	out.root = twin(d.root)
+	for _, o := range ops {
+		o.rests, o.under = copied(o.rests, ops), copied(o.under, ops)
+		if len(o.rests)+len(o.under) > 0 {
+			out.linked = []*inode{}
+		}
+	}
+	if out.linked != nil {
+		out.linked = slices.DeleteFunc(out.reachable(), func(n *inode) bool { return len(n.ops) == 0 })
+	}
 	out.adopt(made)
+	return out
+}
+
+// copied is the copies of the operations that may not be in effect. One that has
+// none was in a directory that is durably gone.
+func copied(list []*nameOp, ops map[*nameOp]*nameOp) (out []*nameOp) {
+	for _, o := range list {
+		if c := ops[o]; c != nil && !o.durable() {
+			out = append(out, c)
+		}
+	}
 	return out
 }
 
@@ -179,25 +204,25 @@ func (d *Disk) reachable() []*inode {
 // tell words a loss.
 func (d *Disk) tell(l loss) string {
 	var b strings.Builder
-	paths := d.paths()
+	paths, void := d.paths(), d.void(l)
 	for _, n := range d.reachable() {
 		choice, ok := l[n.birth]
-		if !ok {
-			continue
-		}
 		if !n.mode.IsDir() {
-			fmt.Fprintf(&b, "content of %s: %s\n", paths[n], tellContent(choice, n))
+			if ok {
+				fmt.Fprintf(&b, "content of %s: %s\n", paths[n], tellContent(choice, n))
+			}
 			continue
 		}
-		for _, o := range n.ops {
-			if o.fate == settled {
-				continue
-			}
+		for o, survives := range n.fates(choice) {
 			word := "lost:    "
-			if choice != "" && choice[0] == '1' {
+			switch {
+			case o.fate == settled && !void[o], o.fate != settled && !ok:
+				continue
+			case o.fate == settled:
+				word = "undone:  " // synced, but it rests on what is lost
+			case survives && !void[o]:
 				word = "survived:"
 			}
-			choice = choice[min(1, len(choice)):]
 			fmt.Fprintf(&b, "%s %s in %s\n", word, o, paths[n])
 		}
 	}

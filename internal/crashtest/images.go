@@ -58,11 +58,15 @@ func (d *Disk) count(limit int) (count int) {
 }
 
 // everyLoss gives each loss that leaves a different disk: parents first, so that
-// nothing is asked of an inode that the choices before made unreachable. It ends
-// with nil if it meets too much to list.
+// nothing is asked of an inode that the choices before made unreachable; but see
+// expandLinked. It ends with nil if it meets too much to list.
 func (d *Disk) everyLoss() iter.Seq[loss] {
 	return func(yield func(loss) bool) {
 		x := expander{l: loss{}, listed: map[*inode][]string{}, yield: yield}
+		if d.linked != nil {
+			x.expandLinked(d)
+			return
+		}
 		x.expand([]*inode{d.root}, 0)
 	}
 }
@@ -106,7 +110,7 @@ func withChildren(queue []*inode, n *inode, choice string) []*inode {
 		return queue
 	}
 	out := slices.Clip(queue)
-	names := n.namesUnder(choice)
+	names := n.namesUnder(choice, nil)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		child := names[name]
 		if (child.mode.IsDir() || child.uncertain() > 0) && !slices.Contains(out, child) {
@@ -117,9 +121,14 @@ func withChildren(queue []*inode, n *inode, choice string) []*inode {
 }
 
 // reduce drops from l what it says of inodes that cannot be reached under it, and
-// adds what it does not say of those that can.
-func (d *Disk) reduce(l loss) loss {
-	out, queue := loss{}, []*inode{d.root}
+// adds what it does not say of those that can. Losses that reduce to one key are one
+// for a sample.
+func (d *Disk) reduce(l loss) (out loss, key string) {
+	if d.linked != nil {
+		return d.reduceLinked(l)
+	}
+	out = loss{}
+	queue := []*inode{d.root}
 	for at := 0; at < len(queue); at++ {
 		n := queue[at]
 		if n.uncertain() > 0 {
@@ -127,7 +136,7 @@ func (d *Disk) reduce(l loss) loss {
 		}
 		queue = withChildren(queue, n, l[n.birth])
 	}
-	return out
+	return out, out.String()
 }
 
 // sample gives the losses that Images documents.
@@ -141,11 +150,11 @@ func (d *Disk) sample(limit int, seed uint64) iter.Seq[loss] {
 		}
 		given := map[string]bool{}
 		give := func(l loss) bool {
-			l = d.reduce(l)
-			if given[l.String()] {
+			l, key := d.reduce(l)
+			if given[key] {
 				return true
 			}
-			given[l.String()] = true
+			given[key] = true
 			return yield(l)
 		}
 		for l := range special(unsure) {

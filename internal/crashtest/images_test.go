@@ -333,6 +333,14 @@ func TestImagesTellWhatTheyLost(t *testing.T) {
 	if got := string(img.ReadRaw("/store/state")); got != "n" {
 		t.Errorf("state is %q", got)
 	}
+	y := newYard(t)
+	y.ok(y.k.Mkdir("d"), y.s.Move("a", y.dir(y.k, "d"), "e"), y.s.Sync())
+	img, err = y.d.Image("4:0")
+	ok(t, err)
+	want = "undone:   move from a in /store/s\nlost:     mkdir d in /store/t\n"
+	if got := img.Story(); got != want || list(img) != "s/a=A" {
+		t.Errorf("of %s got\n%swant\n%s", list(img), got, want)
+	}
 	for _, bad := range []string{"", "x", "2", "2:", "x:1"} {
 		if _, err := d.Image(bad); err == nil {
 			t.Errorf("description %q was taken", bad)

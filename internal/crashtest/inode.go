@@ -18,6 +18,7 @@ type inode struct {
 	mode   fs.FileMode
 	uid    uint32
 	ctime  int64
+	mtime  int64
 	links  int // names that processes see
 	opens  int // descriptors
 	locks  map[*desc]fsguard.LockMode
@@ -32,7 +33,7 @@ type inode struct {
 	// A directory.
 	names  map[string]*inode // what processes see
 	ground map[string]*inode // what the platter holds below ops
-	ops    []nameOp          // since then, oldest first
+	ops    []*nameOp         // since then, oldest first
 }
 
 // A fate says whether a write or name operation is durable.
@@ -40,7 +41,7 @@ type fate uint8
 
 const (
 	free    fate = iota // not yet synced
-	settled             // durable, kept in the list only because of a doomed one before it
+	settled             // synced, kept in the list only because of one before it or one that it rests on
 	doomed              // covered by a sync that failed: no later sync makes it durable
 )
 
@@ -57,57 +58,6 @@ func (w write) over(content []byte) []byte {
 	copy(out, content)
 	copy(out[w.off:], w.data)
 	return out
-}
-
-// A nameOp is one change of a directory's names.
-type nameOp struct {
-	kind fsguard.Op
-	name string
-	to   string   // the new name, of a rename
-	node *inode   // the inode that is named, moved or removed
-	keep []string // every name that node had in this directory just after
-	fate fate
-}
-
-func (o nameOp) String() string {
-	if o.kind == fsguard.OpRename {
-		return "rename " + o.name + " to " + o.to
-	}
-	return string(o.kind) + " " + o.name
-}
-
-// apply does o to names, which may lack what earlier operations did.
-func (o nameOp) apply(names map[string]*inode) {
-	switch o.kind {
-	case fsguard.OpRemove, fsguard.OpRemoveDir:
-		delete(names, o.name)
-	case fsguard.OpRename:
-		delete(names, o.name)
-		names[o.to] = o.node
-		for name, node := range names {
-			if node == o.node && !slices.Contains(o.keep, name) {
-				delete(names, name)
-			}
-		}
-	default:
-		names[o.name] = o.node
-	}
-}
-
-// change makes a change of names visible, and durable at once if f is settled.
-// The caller keeps the link counts.
-func (n *inode) change(o nameOp) {
-	if o.kind == fsguard.OpRename {
-		o.keep = []string{o.to}
-		for name, node := range n.names {
-			if node == o.node && name != o.name {
-				o.keep = append(o.keep, name)
-			}
-		}
-	}
-	o.apply(n.names)
-	n.ops = append(n.ops, o)
-	n.fold()
 }
 
 // put makes a change of content visible, and durable at once if f is settled.
@@ -130,9 +80,13 @@ func (n *inode) mark(f fate) {
 			n.writes[i].fate = f
 		}
 	}
-	for i := range n.ops {
-		if n.ops[i].fate == free {
-			n.ops[i].fate = f
+	for _, o := range n.ops {
+		switch {
+		case o.fate != free:
+		case f == settled:
+			o.settle()
+		default:
+			o.fate = f
 		}
 	}
 	n.fold()
@@ -144,7 +98,7 @@ func (n *inode) fold() {
 		n.base = n.writes[0].over(n.base)
 		n.writes = n.writes[1:]
 	}
-	for len(n.ops) > 0 && n.ops[0].fate == settled {
+	for len(n.ops) > 0 && n.ops[0].durable() {
 		n.ops[0].apply(n.ground)
 		n.ops = n.ops[1:]
 	}
@@ -164,6 +118,7 @@ func (n *inode) info(sizeLies bool) fsguard.Info {
 		Links:      uint64(n.links),
 		UID:        n.uid,
 		CtimeNanos: n.ctime,
+		MtimeNanos: n.mtime,
 	}
 	if n.mode.IsDir() {
 		for _, child := range n.names {

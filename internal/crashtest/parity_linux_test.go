@@ -21,13 +21,13 @@ import (
 // operation, on both side by side, give the same results and the same errors.
 func TestParityWithTheOS(t *testing.T) {
 	seen := map[string]bool{}
-	for seed := range uint64(100) {
+	for seed := range uint64(150) {
 		sim, real := NewDisk(), filepath.Join(t.TempDir(), "store")
 		plantParity(t, sim, real)
 		a := &parity{root: must(sim.Process().OpenRoot("/store"))(t), r: rand.New(rand.NewPCG(seed, 0))}
 		b := &parity{root: must(fsguard.OS().OpenRoot(real))(t), r: rand.New(rand.NewPCG(seed, 0))}
 		var log strings.Builder
-		for range 80 {
+		for range 110 {
 			got, want := a.step(), b.step()
 			fmt.Fprintln(&log, want)
 			if got != want {
@@ -44,6 +44,9 @@ func TestParityWithTheOS(t *testing.T) {
 		"rename ENOTEMPTY", "rename ENOTDIR", "rename EISDIR", "rename ok", "remove EISDIR", "remove ok",
 		"removedir ENOTEMPTY", "removedir ENOTDIR", "removedir ok", "mkdir ErrNotExist", "write EBADF",
 		"write ok", "read EOF", "trylock true", "trylock false", "info ErrClosed", "create ErrName", "allocate ok",
+		"link ErrExist", "link ErrNotExist", "link EPERM", "link ErrName", "link ok",
+		"move ErrNotExist", "move ENOTEMPTY", "move ENOTDIR", "move EISDIR", "move ErrName", "move ok",
+		"movenew ErrExist", "movenew ErrNotExist", "movenew ErrName", "movenew ok",
 	} {
 		if !seen[want] {
 			t.Errorf("no run met %q", want)
@@ -99,10 +102,11 @@ func (p *parity) dir() fsguard.Dir {
 // step does one operation and says how it went. Both sides draw the same numbers.
 func (p *parity) step() string {
 	d, name, other := p.dir(), p.name(), p.name()
+	to := p.dir()
 	if p.r.IntN(40) == 0 {
 		name = []string{"", ".", "..", "a/b"}[p.r.IntN(4)]
 	}
-	switch p.r.IntN(20) {
+	switch p.r.IntN(26) {
 	case 0:
 		return say("mkdir", name, d.Mkdir(name))
 	case 1, 2:
@@ -146,6 +150,17 @@ func (p *parity) step() string {
 		return say("readdir", fmt.Sprint(names), err)
 	case 13:
 		return say("syncdir", filepath.Base(d.Name()), d.Sync())
+	case 14, 15:
+		return say("link", name+" to "+other, d.Link(name, to, other))
+	case 16, 17, 18, 19:
+		op, move := "move", d.Move
+		if p.r.IntN(2) == 0 {
+			op, move = "movenew", d.MoveNew
+		}
+		if info, err := d.Lstat(name); err == nil && info.Mode.IsDir() {
+			to = d // a simulated directory moves nowhere else
+		}
+		return say(op, name+" to "+other, move(name, to, other))
 	}
 	if len(p.files) == 0 {
 		return say("nothing", "", nil)
@@ -211,6 +226,7 @@ func say(op, what string, err error) string {
 		{"ErrNotPlain", fsguard.ErrNotPlain}, {"ErrLinked", fsguard.ErrLinked}, {"ErrClosed", fs.ErrClosed},
 		{"ENOTEMPTY", syscall.ENOTEMPTY}, {"ErrExist", fs.ErrExist}, {"ErrNotExist", fs.ErrNotExist},
 		{"ENOTDIR", syscall.ENOTDIR}, {"EISDIR", syscall.EISDIR}, {"EBADF", syscall.EBADF},
+		{"EPERM", syscall.EPERM},
 	} {
 		if errors.Is(err, known.err) {
 			how = known.name

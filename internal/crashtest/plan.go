@@ -37,7 +37,7 @@ type Plan struct {
 	Err  error
 
 	// Match is given the kind and the path below the root: "." for the root, the
-	// new name of a rename.
+	// new name of a rename, move or link.
 	Match func(op fsguard.Op, path string) bool
 	Times int // how many matching operations fail; 0 means all
 
@@ -121,6 +121,7 @@ func (p Plan) decide(n int, op fsguard.Op, path string, matched *int) action {
 func changes(op fsguard.Op) bool {
 	switch op {
 	case fsguard.OpMkdir, fsguard.OpCreate, fsguard.OpWriteFile, fsguard.OpRename,
+		fsguard.OpMove, fsguard.OpMoveNew, fsguard.OpLink,
 		fsguard.OpRemove, fsguard.OpRemoveDir, fsguard.OpSyncDir, fsguard.OpWrite,
 		fsguard.OpAllocate, fsguard.OpSync, fsguard.OpLock, fsguard.OpUnlock:
 		return true

@@ -48,7 +48,7 @@ func (d *Disk) WriteRaw(p string, data []byte) {
 	d.used += uint64(len(data)) - uint64(len(n.data))
 	n.data = slices.Clone(data)
 	n.settle()
-	d.touch(n)
+	d.modify(n)
 }
 
 // Replace puts a new file with data at p, another inode than the one before.
@@ -61,7 +61,7 @@ func (d *Disk) Replace(p string, data []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dir, name := d.parent(p)
-	d.move(dir, name+".replace", name, settled)
+	d.move(dir, name+".replace", dir, name, settled)
 }
 
 // ReadRaw returns what processes see in the file at p.
@@ -127,6 +127,15 @@ func (d *Disk) Chown(p string, uid uint32) {
 	n := d.at(p)
 	n.uid = uid
 	d.touch(n)
+}
+
+// SetMtime gives what stands at p another mtime, as utimes(2) does.
+func (d *Disk) SetMtime(p string, nanos int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.at(p)
+	d.touch(n)
+	n.mtime = nanos
 }
 
 func (d *Disk) plant(p string, mode fs.FileMode) *inode {

@@ -83,8 +83,6 @@ func (s *simDir) OpenDir(name string) (fsguard.Dir, error) {
 			}
 		}
 		switch {
-		case n.links == 0:
-			return syscall.ENOENT
 		case n.mode&fs.ModeSymlink != 0:
 			return fsguard.ErrSymlink
 		case !n.mode.IsDir():
@@ -193,20 +191,7 @@ func (s *simDir) Rename(oldName, newName string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.changeable(); err != nil {
-			return err
-		}
-		switch {
-		case target == nil || target == n:
-		case n.mode.IsDir() && !target.mode.IsDir():
-			return syscall.ENOTDIR
-		case !n.mode.IsDir() && target.mode.IsDir():
-			return syscall.EISDIR
-		case len(target.names) > 0:
-			return syscall.ENOTEMPTY
-		}
-		s.p.d.move(s.n, oldName, newName, free)
-		return nil
+		return s.replace(oldName, s, newName, n, target)
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 type Event struct {
 	N     int // 0 if it was not numbered
 	Op    fsguard.Op
-	Path  string // below the root that was opened; the new name of a rename
-	From  string // the old path of a rename
+	Path  string // below the root that was opened; the new name of a rename, move or link
+	From  string // the old path of a rename, move or link
 	Group int    // of a sync: which sync group it was submitted in
 	Err   error
 }

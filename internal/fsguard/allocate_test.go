@@ -22,7 +22,9 @@ var ways = []struct {
 }
 
 // Both ways give the length and keep what is there.
-func TestAllocate(t *testing.T) {
+func TestAllocate(t *testing.T) { each(t, testAllocate) }
+
+func testAllocate(t *testing.T, fsys FS) {
 	tests := []struct {
 		name    string
 		content string
@@ -41,7 +43,7 @@ func TestAllocate(t *testing.T) {
 	for _, way := range ways {
 		for _, tt := range tests {
 			t.Run(way.name+"/"+tt.name, func(t *testing.T) {
-				d, _ := tempDir(t)
+				d, _ := tempDir(t, fsys)
 				creation(t, d, "a", tt.content)
 				f := must(d.OpenWrite("a"))(t)
 				defer f.Close()
@@ -59,10 +61,12 @@ func TestAllocate(t *testing.T) {
 }
 
 // The room is blocks, not a hole.
-func TestAllocateReserves(t *testing.T) {
+func TestAllocateReserves(t *testing.T) { each(t, testAllocateReserves) }
+
+func testAllocateReserves(t *testing.T, fsys FS) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
-			d, _ := tempDir(t)
+			d, _ := tempDir(t, fsys)
 			if zerosAreFree(must(d.Space())(t)) {
 				t.Skip("zeros may take no room here")
 			}
@@ -91,8 +95,10 @@ func reserved(f *osFile) (int64, error) {
 	return int64(st.Blocks) * 512, err
 }
 
-func TestAllocateErrors(t *testing.T) {
-	d, _ := tempDir(t)
+func TestAllocateErrors(t *testing.T) { each(t, testAllocateErrors) }
+
+func testAllocateErrors(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	creation(t, d, "a", "abc")
 	f := must(d.Open("a"))(t)
 	defer f.Close()

@@ -14,34 +14,32 @@ const (
 
 // Mkdir makes the directory name. On an error other than fs.ErrExist an empty
 // directory may stand there.
-func (d *osDir) Mkdir(name string) error {
-	return wrap(OpMkdir, name, d.at(name, func(dirfd int) error {
-		if err := d.root.Mkdir(name, dirMode); err != nil {
-			return err
-		}
-		info, err := lstatat(dirfd, name)
-		if err == nil && info.Mode.Perm() != dirMode {
-			// Flags 0 is the old system call. os.Root.Chmod asks for
-			// AT_SYMLINK_NOFOLLOW, which is fchmodat2 and death on Android. The
-			// directory cannot be opened for fchmod: it may lack every permission.
-			err = retry(func() error { return unix.Fchmodat(dirfd, name, dirMode, 0) })
-		}
-		if err != nil {
-			_ = unix.Unlinkat(dirfd, name, unix.AT_REMOVEDIR)
-		}
+func (d *pinned) Mkdir(name string) error {
+	return wrap(OpMkdir, name, d.at(name, makeDirectory))
+}
+
+func makeDirectory(dirfd int, name string) error {
+	if err := retry(func() error { return unix.Mkdirat(dirfd, name, dirMode) }); err != nil {
 		return err
-	}))
+	}
+	info, err := lstatat(dirfd, name)
+	if err == nil && info.Mode.Perm() != dirMode {
+		// Flags 0 is the old system call. os.Root.Chmod asks for
+		// AT_SYMLINK_NOFOLLOW, which is fchmodat2 and death on Android. The
+		// directory cannot be opened for fchmod: it may lack every permission.
+		err = retry(func() error { return unix.Fchmodat(dirfd, name, dirMode, 0) })
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dirfd, name, unix.AT_REMOVEDIR)
+	}
+	return err
 }
 
 // Create makes the file name with O_EXCL, which also refuses a symlink,
 // dangling or not (open(2)). On an error other than fs.ErrExist an empty file may
 // stand there.
-func (d *osDir) Create(name string) (File, error) {
-	var fd int
-	err := d.at(name, func(dirfd int) (err error) {
-		fd, err = createFile(dirfd, name)
-		return err
-	})
+func (d *pinned) Create(name string) (File, error) {
+	fd, err := d.atFD(name, createFile)
 	if err != nil {
 		return nil, wrap(OpCreate, name, err)
 	}

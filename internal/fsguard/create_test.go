@@ -14,8 +14,10 @@ import (
 
 func init() { roles["umask"] = umaskRole }
 
-func TestCreate(t *testing.T) {
-	d, path := tempDir(t)
+func TestCreate(t *testing.T) { each(t, testCreate) }
+
+func testCreate(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	for _, s := range strange(t, path) {
 		_, err := d.Create(s.name)
 		if s.links > 0 {
@@ -37,8 +39,10 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestMkdirInheritedSetgid(t *testing.T) {
-	d, path := tempDir(t)
+func TestMkdirInheritedSetgid(t *testing.T) { each(t, testMkdirInheritedSetgid) }
+
+func testMkdirInheritedSetgid(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	ok(t, os.Chmod(path, fs.ModeSetgid|0o755))
 	ok(t, d.Mkdir("sub"))
 	if got := must(d.Lstat("sub"))(t).Mode.Perm(); got != dirMode {
@@ -48,7 +52,9 @@ func TestMkdirInheritedSetgid(t *testing.T) {
 
 // Modes are exact whatever the umask. The umask belongs to the process, so a
 // child sets it; root can do anything anyhow, so the child becomes nobody.
-func TestModesUnderUmask(t *testing.T) {
+func TestModesUnderUmask(t *testing.T) { each(t, testModesUnderUmask) }
+
+func testModesUnderUmask(t *testing.T, fsys FS) {
 	for _, umask := range []string{"000", "022", "077", "0777"} {
 		t.Run(umask, func(t *testing.T) {
 			dir := t.TempDir()
@@ -61,7 +67,7 @@ func TestModesUnderUmask(t *testing.T) {
 					ok(t, os.Chown(p, uid, uid))
 				}
 			}
-			runChild(t, "umask", umask, strconv.Itoa(uid), dir)
+			runChild(t, "umask", umask, strconv.Itoa(uid), nameOf(fsys), dir)
 			checkModes(t, dir)
 		})
 	}
@@ -80,7 +86,7 @@ func checkModes(t *testing.T, dir string) {
 	}
 }
 
-// umaskRole takes a umask, a user and a directory.
+// umaskRole takes a umask, a user, a system and a directory.
 func umaskRole(args []string) error {
 	umask, err := strconv.ParseUint(args[0], 8, 32)
 	if err != nil {
@@ -99,12 +105,12 @@ func umaskRole(args []string) error {
 		}
 	}
 	syscall.Umask(int(umask))
-	return makeAll(args[2])
+	return makeAll(system(args[2]), args[3])
 }
 
 // makeAll makes something in every way that there is.
-func makeAll(dir string) error {
-	d, err := OS().OpenRoot(dir)
+func makeAll(fsys FS, dir string) error {
+	d, err := fsys.OpenRoot(dir)
 	if err != nil {
 		return err
 	}

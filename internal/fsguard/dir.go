@@ -6,8 +6,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-
-	"golang.org/x/sys/unix"
 )
 
 // errReplaced is returned when a directory was swapped for another between the
@@ -18,7 +16,7 @@ var errReplaced = errors.New("was replaced while it was being opened")
 // names through package os, and a descriptor on the directory itself for fsync,
 // flock and the *at calls.
 type osDir struct {
-	*descriptor
+	pinned
 	root *os.Root
 }
 
@@ -29,16 +27,7 @@ func pin(root *os.Root, name string) (Dir, error) {
 		root.Close()
 		return nil, err
 	}
-	return &osDir{&descriptor{file: file, name: name}, root}, nil
-}
-
-// Lstat is fstatat with AT_SYMLINK_NOFOLLOW.
-func (d *osDir) Lstat(name string) (info Info, err error) {
-	err = d.at(name, func(fd int) error {
-		info, err = lstatat(fd, name)
-		return err
-	})
-	return info, wrap(OpLstat, name, err)
+	return &osDir{pinned{descriptor: &descriptor{file: file, name: name}}, root}, nil
 }
 
 // ReadDir lists through a description of its own, because the position in a
@@ -70,7 +59,7 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 		return dir, wrap(OpOpenDir, name, err)
 	}
 	var sub *osDir
-	err := d.at(name, func(fd int) (err error) {
+	err := d.at(name, func(fd int, _ string) (err error) {
 		sub, err = d.openDir(fd, name)
 		return err
 	})
@@ -81,13 +70,11 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 }
 
 func (d *osDir) openDir(dirfd int, name string) (*osDir, error) {
-	fd, err := retryFD(func() (int, error) {
-		return unix.Openat(dirfd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := openDirectory(dirfd, name)
 	if err != nil {
-		return nil, explain(dirfd, name, os.ModeDir, err)
+		return nil, err
 	}
-	sub := &osDir{descriptor: newDescriptor(fd, name)}
+	sub := &osDir{pinned: pinned{descriptor: newDescriptor(fd, name)}}
 	// "/." makes the kernel refuse what is no directory without opening it.
 	if sub.root, err = d.root.OpenRoot(name + "/."); err != nil {
 		sub.file.Close()
@@ -116,22 +103,9 @@ func (d *osDir) sameAsRoot() error {
 	return nil
 }
 
-// Sync is fsync of the directory: the names made, renamed and removed in it so
-// far are durable when it returns nil (fsync(2): syncing a file does not sync its
-// entry). Where a directory cannot be synced, EINVAL or ENOTSUP comes back as is.
-func (d *osDir) Sync() error { return d.sync(OpSyncDir) }
-
 // Close closes both descriptors. A second Close is fs.ErrClosed and does nothing.
 func (d *osDir) Close() error {
 	err := d.descriptor.Close()
 	d.root.Close() // never fails
 	return err
-}
-
-// at checks name and calls f with the directory's descriptor number.
-func (d *osDir) at(name string, f func(fd int) error) error {
-	if err := CheckName(name); err != nil {
-		return err
-	}
-	return d.control(f)
 }

@@ -14,8 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestOpenDir(t *testing.T) {
-	d, path := tempDir(t)
+func TestOpenDir(t *testing.T) { each(t, testOpenDir) }
+
+func testOpenDir(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	for _, s := range strange(t, path) {
 		t.Run(s.name, func(t *testing.T) {
 			sub, err := d.OpenDir(s.name)
@@ -40,8 +42,10 @@ func TestOpenDir(t *testing.T) {
 }
 
 // "." is another description of the same directory.
-func TestOpenDirDot(t *testing.T) {
-	d, _ := tempDir(t)
+func TestOpenDirDot(t *testing.T) { each(t, testOpenDirDot) }
+
+func testOpenDirDot(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	dot := must(d.OpenDir("."))(t)
 	defer dot.Close()
 	if got, want := must(dot.Info())(t).Identity, must(d.Info())(t).Identity; got != want {
@@ -59,7 +63,7 @@ func TestOpenDirDot(t *testing.T) {
 
 // A directory whose two descriptors disagree is not used.
 func TestOpenDirReplaced(t *testing.T) {
-	d, _ := tempDir(t)
+	d, _ := tempDir(t, OS())
 	ok(t, d.Mkdir("a"))
 	ok(t, d.Mkdir("b"))
 	a := must(d.OpenDir("a"))(t).(*osDir)
@@ -75,8 +79,10 @@ func TestOpenDirReplaced(t *testing.T) {
 
 // While others swap what stands at the name, OpenDir returns one directory, or an
 // error that says what it met, but never a Dir whose descriptors are on two.
-func TestOpenDirWhileSwapped(t *testing.T) {
-	d, path := tempDir(t)
+func TestOpenDirWhileSwapped(t *testing.T) { each(t, testOpenDirWhileSwapped) }
+
+func testOpenDirWhileSwapped(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	ok(t, d.Mkdir("x"))
 	ok(t, d.Mkdir("y"))
 	ok(t, os.Symlink("y", path+"/link"))
@@ -103,8 +109,10 @@ func TestOpenDirWhileSwapped(t *testing.T) {
 			}
 			continue
 		}
-		if err := sub.(*osDir).sameAsRoot(); err != nil {
-			t.Error(err)
+		if sub, isOS := sub.(*osDir); isOS {
+			if err := sub.sameAsRoot(); err != nil {
+				t.Error(err)
+			}
 		}
 		ok(t, sub.Close())
 	}
@@ -148,8 +156,10 @@ func TestPinnedDirectoryOutlivesItsPath(t *testing.T) {
 	}
 }
 
-func TestReadDirSortedAndConcurrent(t *testing.T) {
-	d, _ := tempDir(t)
+func TestReadDirSortedAndConcurrent(t *testing.T) { each(t, testReadDirSortedAndConcurrent) }
+
+func testReadDirSortedAndConcurrent(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	want := []string{".hidden", "A", "a", "b", "c"}
 	for _, name := range []string{"c", "a", ".hidden", "b", "A"} {
 		creation(t, d, name, "")
@@ -167,11 +177,13 @@ func TestReadDirSortedAndConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-func TestClosedDir(t *testing.T) {
-	d, _ := tempDir(t)
+func TestClosedDir(t *testing.T) { each(t, testClosedDir) }
+
+func testClosedDir(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	creation(t, d, "a", "x")
 	ok(t, d.Mkdir("sub"))
-	raw := d.(*osDir)
+	raw := pinnedOf(d)
 	var number int
 	ok(t, raw.control(func(fd int) error { number = fd; return nil }))
 	ok(t, d.Close())
@@ -180,8 +192,10 @@ func TestClosedDir(t *testing.T) {
 	if _, err := unix.FcntlInt(uintptr(number), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("the descriptor is still open: %v", err)
 	}
-	if _, err := raw.root.Open("."); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("the root is still open: %v", err)
+	if d, isOS := d.(*osDir); isOS {
+		if _, err := d.root.Open("."); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("the root is still open: %v", err)
+		}
 	}
 	_, err := d.Info()
 	wantErr(t, err, OpInfo, fs.ErrClosed)
@@ -204,6 +218,13 @@ func TestClosedDir(t *testing.T) {
 	wantErr(t, d.Mkdir("b"), OpMkdir, fs.ErrClosed)
 	wantErr(t, d.WriteFile("b", nil), OpWriteFile, fs.ErrClosed)
 	wantErr(t, d.Rename("a", "b"), OpRename, fs.ErrClosed)
+	open, _ := tempDir(t, fsys)
+	creation(t, open, "a", "x")
+	for _, dirs := range [][2]Dir{{d, d}, {d, open}, {open, d}} {
+		wantErr(t, dirs[0].Move("a", dirs[1], "b"), OpMove, fs.ErrClosed)
+		wantErr(t, dirs[0].MoveNew("a", dirs[1], "b"), OpMoveNew, fs.ErrClosed)
+		wantErr(t, dirs[0].Link("a", dirs[1], "b"), OpLink, fs.ErrClosed)
+	}
 	wantErr(t, d.Remove("a"), OpRemove, fs.ErrClosed)
 	wantErr(t, d.RemoveDir("sub"), OpRemoveDir, fs.ErrClosed)
 	wantErr(t, d.Sync(), OpSyncDir, fs.ErrClosed)

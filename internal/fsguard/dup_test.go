@@ -15,9 +15,9 @@ import (
 func init() { roles["inherit"] = inheritRole }
 
 // dupPair gives a locked file and another description to ask with.
-func dupPair(t *testing.T) (locked, other File) {
+func dupPair(t *testing.T, fsys FS) (locked, other File) {
 	t.Helper()
-	d, _ := tempDir(t)
+	d, _ := tempDir(t, fsys)
 	locked = must(d.Create("lock"))(t)
 	other = must(d.Open("lock"))(t)
 	t.Cleanup(func() { other.Close() })
@@ -35,8 +35,10 @@ func wantFree(t *testing.T, f File, when string, want bool) {
 }
 
 // The lock lives until the last duplicate is closed.
-func TestDupKeepsTheLock(t *testing.T) {
-	f, other := dupPair(t)
+func TestDupKeepsTheLock(t *testing.T) { each(t, testDupKeepsTheLock) }
+
+func testDupKeepsTheLock(t *testing.T, fsys FS) {
+	f, other := dupPair(t, fsys)
 	one, two := must(f.Dup())(t), must(f.Dup())(t)
 	ok(t, one.Close())
 	wantFree(t, other, "one duplicate closed", false)
@@ -47,8 +49,10 @@ func TestDupKeepsTheLock(t *testing.T) {
 }
 
 // An unlock of the original unlocks its duplicates.
-func TestDupIsOneDescription(t *testing.T) {
-	f, other := dupPair(t)
+func TestDupIsOneDescription(t *testing.T) { each(t, testDupIsOneDescription) }
+
+func testDupIsOneDescription(t *testing.T, fsys FS) {
+	f, other := dupPair(t, fsys)
 	dup := must(f.Dup())(t)
 	defer dup.Close()
 	if dup.Name() != f.Name() {
@@ -59,8 +63,10 @@ func TestDupIsOneDescription(t *testing.T) {
 	ok(t, f.Close())
 }
 
-func TestDupIsCloseOnExec(t *testing.T) {
-	f, _ := dupPair(t)
+func TestDupIsCloseOnExec(t *testing.T) { each(t, testDupIsCloseOnExec) }
+
+func testDupIsCloseOnExec(t *testing.T, fsys FS) {
+	f, _ := dupPair(t, fsys)
 	defer f.Close()
 	dup := must(f.Dup())(t)
 	defer dup.Close()
@@ -70,8 +76,10 @@ func TestDupIsCloseOnExec(t *testing.T) {
 	}
 }
 
-func TestDupOfClosed(t *testing.T) {
-	f, _ := dupPair(t)
+func TestDupOfClosed(t *testing.T) { each(t, testDupOfClosed) }
+
+func testDupOfClosed(t *testing.T, fsys FS) {
+	f, _ := dupPair(t, fsys)
 	ok(t, f.Close())
 	dup, err := f.Dup()
 	wantErr(t, err, OpDup, fs.ErrClosed)
@@ -82,9 +90,11 @@ func TestDupOfClosed(t *testing.T) {
 
 // A child that is given the duplicate keeps the lock after everybody else has closed
 // it; one that is not given it keeps nothing.
-func TestChildInheritsDup(t *testing.T) {
+func TestChildInheritsDup(t *testing.T) { each(t, testChildInheritsDup) }
+
+func testChildInheritsDup(t *testing.T, fsys FS) {
 	for _, given := range []bool{true, false} {
-		f, other := dupPair(t)
+		f, other := dupPair(t, fsys)
 		dup := must(f.Dup())(t)
 		cmd := child(t, "inherit")
 		cmd.Stderr = os.Stderr

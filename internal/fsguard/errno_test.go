@@ -41,11 +41,13 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func TestMessagesSayEachThingOnce(t *testing.T) {
-	d, path := tempDir(t)
+func TestMessagesSayEachThingOnce(t *testing.T) { each(t, testMessagesSayEachThingOnce) }
+
+func testMessagesSayEachThingOnce(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	_, openErr := d.Open("state.json")
-	_, rootErr := OS().OpenRoot(path + "/none")
-	_, statErr := OS().Stat(path + "/none")
+	_, rootErr := fsys.OpenRoot(path + "/none")
+	_, statErr := fsys.Stat(path + "/none")
 	ok(t, os.Mkdir(path+"/there", 0o700))
 	f := must(d.Create("file"))(t)
 	ok(t, f.Close())

@@ -12,17 +12,23 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-func TestExercise(t *testing.T) {
-	ok(t, exercise(t.TempDir()))
-	ok(t, exercise(t.TempDir())) // it leaves nothing that another run would trip over
+func TestExercise(t *testing.T) { each(t, testExercise) }
+
+func testExercise(t *testing.T, fsys FS) {
+	dir := t.TempDir()
+	ok(t, exercise(fsys, dir))
+	ok(t, exercise(fsys, dir)) // it leaves nothing that another run would trip over
+	ok(t, exerciseLink(fsys, dir))
+	ok(t, exerciseLink(fsys, dir))
 }
 
-// exercise calls every method of OS() in a directory and checks the least that
-// each must do. Other processes run it under filters.
-func exercise(path string) (err error) {
-	fsys := OS()
+// exercise calls every method in a directory but Link and checks the least that each
+// must do. Other processes run it under filters.
+func exercise(fsys FS, path string) (err error) {
 	d, err := fsys.OpenRoot(path)
 	if err != nil {
 		return err
@@ -32,6 +38,7 @@ func exercise(path string) (err error) {
 		return err
 	}
 	var w Watch
+	var sub Dir
 	steps := []struct {
 		name string
 		step func() error
@@ -78,6 +85,16 @@ func exercise(path string) (err error) {
 		{"close watch", func() error { return w.Close() }},
 		{"mkdir", func() error { return d.Mkdir("sub") }},
 		{"opendir", func() error { return closed(d.OpenDir("sub")) }},
+		{"opendir again", func() (err error) { sub, err = d.OpenDir("sub"); return err }},
+		{"move", func() error { return d.Move("a", sub, "b") }},
+		{"movenew", func() error {
+			return newOrNot(d.MoveNew("sub", d, "moved"), func() error { return d.Rename("sub", "moved") })
+		}},
+		{"movenew back", func() error {
+			return newOrNot(d.MoveNew("moved", d, "sub"), func() error { return d.Rename("moved", "sub") })
+		}},
+		{"move back", func() error { return sub.Move("b", d, "a") }},
+		{"close sub", func() error { return sub.Close() }},
 		{"opendir .", func() error { return closed(d.OpenDir(".")) }},
 		{"opendir of a file", func() error { _, err := d.OpenDir("a"); return is(err, ErrNotPlain) }},
 		{"open of a directory", func() error { _, err := d.OpenWrite("sub"); return is(err, ErrNotPlain) }},
@@ -98,6 +115,34 @@ func exercise(path string) (err error) {
 		}
 	}
 	return nil
+}
+
+// exerciseLink is exercise for the one call that an Android app may not make.
+func exerciseLink(fsys FS, path string) error {
+	d, err := fsys.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	f, err := d.Create("a")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := d.Link("a", d, "b"); err != nil {
+		return err
+	}
+	info, err := f.Info()
+	return errors.Join(err, equal(fmt.Sprint(info.Links), "2"), d.Remove("a"), d.Remove("b"))
+}
+
+// newOrNot is what MoveNew answered, or what another call does where a filesystem or
+// system has no such call.
+func newOrNot(err error, other func() error) error {
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, unix.EINVAL) {
+		return other()
+	}
+	return err
 }
 
 func equal(got, want string) error {
@@ -134,7 +179,7 @@ func TestExerciseIsComplete(t *testing.T) {
 	called := map[string][]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if fn, isFunc := n.(*ast.FuncDecl); isFunc {
-			return fn.Name.Name == "exercise"
+			return fn.Name.Name == "exercise" || fn.Name.Name == "exerciseLink"
 		}
 		if sel, isSel := n.(*ast.SelectorExpr); isSel {
 			if x, isIdent := sel.X.(*ast.Ident); isIdent {

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestReadAtWriteAt(t *testing.T) {
-	d, _ := tempDir(t)
+func TestReadAtWriteAt(t *testing.T) { each(t, testReadAtWriteAt) }
+
+func testReadAtWriteAt(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	f := must(d.Create("a"))(t)
 	defer f.Close()
 	must(f.WriteAt([]byte("world"), 6))(t)
@@ -42,8 +44,10 @@ func TestReadAtWriteAt(t *testing.T) {
 	ok(t, f.Sync())
 }
 
-func TestClosedFile(t *testing.T) {
-	d, _ := tempDir(t)
+func TestClosedFile(t *testing.T) { each(t, testClosedFile) }
+
+func testClosedFile(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	f := must(d.Create("a"))(t)
 	ok(t, f.Close())
 	wantErr(t, f.Close(), OpClose, fs.ErrClosed)
@@ -70,5 +74,5 @@ func TestSyncErrorKeepsErrno(t *testing.T) {
 	defer f.Close()
 	file := &osFile{f}
 	wantErr(t, file.Sync(), OpSync, unix.EINVAL)
-	wantErr(t, (&osDir{descriptor: f}).Sync(), OpSyncDir, unix.EINVAL)
+	wantErr(t, (&pinned{descriptor: f}).Sync(), OpSyncDir, unix.EINVAL)
 }

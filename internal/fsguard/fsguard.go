@@ -54,6 +54,9 @@ const (
 	OpOpen      Op = "open"
 	OpWriteFile Op = "writefile"
 	OpRename    Op = "rename"
+	OpMove      Op = "move"    // to another directory
+	OpMoveNew   Op = "movenew" // that replaces nothing
+	OpLink      Op = "link"
 	OpRemove    Op = "remove"
 	OpRemoveDir Op = "removedir"
 	OpSyncDir   Op = "syncdir"
@@ -71,8 +74,8 @@ const (
 // AllOps lists every Op.
 var AllOps = []Op{
 	OpOpenRoot, OpStat, OpSpace, OpInfo, OpLstat, OpReadDir, OpOpenDir, OpMkdir, OpCreate, OpOpen,
-	OpWriteFile, OpRename, OpRemove, OpRemoveDir, OpSyncDir, OpRead, OpWrite, OpAllocate, OpSync,
-	OpLock, OpUnlock, OpDup, OpWatch, OpClose,
+	OpWriteFile, OpRename, OpMove, OpMoveNew, OpLink, OpRemove, OpRemoveDir, OpSyncDir, OpRead,
+	OpWrite, OpAllocate, OpSync, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
 }
 
 // An Identity is the exact identity of a file. While a descriptor on it is held
@@ -87,6 +90,7 @@ type Info struct {
 	Size       int64 // a hint: some filesystems answer 0 for a full file
 	UID        uint32
 	CtimeNanos int64 // changes with every change of the inode
+	MtimeNanos int64 // of the content, as the filesystem or anybody says
 }
 
 // Plain reports whether the file is a plain file with one link.
@@ -211,8 +215,30 @@ type Dir interface {
 	WriteFile(name string, data []byte) error
 
 	// Rename moves oldName over newName, atomically to every reader. Not durable
-	// until Sync; on an error it may have happened.
+	// until Sync; on an error it may have happened. If both are names of one file,
+	// nothing happens, with a nil error: oldName still stands.
 	Rename(oldName, newName string) error
+
+	// Move moves oldName over newName in the directory to, of the same kind of FS and
+	// on the same filesystem, atomically to every reader: after a crash one of the two
+	// names means the file, or both do, until both directories were synced. On an error
+	// it may have happened. Of two names of one file it makes as little as Rename.
+	// ErrForeign if to is of another kind of FS, here and below.
+	Move(oldName string, to Dir, newName string) error
+
+	// MoveNew is Move, to another directory or to this one, that replaces nothing:
+	// fs.ErrExist if anything is at newName, be it the same file. errors.ErrUnsupported
+	// where the system has no such call; what the kernel or filesystem refuses (ENOSYS,
+	// EINVAL, EXDEV) comes back as is. It never falls back on another way.
+	MoveNew(oldName string, to Dir, newName string) error
+
+	// Link makes newName in the directory to, or here, a second name of the file oldName;
+	// fs.ErrExist if anything is there. It never follows a symlink: where links to
+	// symlinks can be made, newName is one then. The name is durable after Sync of to; on
+	// an error it may have been made. Only the v1 store may call it: an app on Android is
+	// refused. Where links are imitated it may answer nil and have made something else:
+	// look.
+	Link(oldName string, to Dir, newName string) error
 
 	// Remove removes the file name; RemoveDir the empty directory name.
 	Remove(name string) error

@@ -19,6 +19,7 @@ func infoOf(st *unix.Stat_t) Info {
 		Size:       int64(st.Size),
 		UID:        uint32(st.Uid),
 		CtimeNanos: st.Ctim.Nano(),
+		MtimeNanos: st.Mtim.Nano(),
 	}
 }
 

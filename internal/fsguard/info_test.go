@@ -11,8 +11,10 @@ import (
 )
 
 // Info must tell what package os tells of the same file.
-func TestInfoAgreesWithOS(t *testing.T) {
-	d, path := tempDir(t)
+func TestInfoAgreesWithOS(t *testing.T) { each(t, testInfoAgreesWithOS) }
+
+func testInfoAgreesWithOS(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	for _, s := range strange(t, path) {
 		info, err := d.Lstat(s.name)
 		if s.links == 0 {
@@ -42,8 +44,10 @@ func TestInfoAgreesWithOS(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
-	d, path := tempDir(t)
+func TestIdentity(t *testing.T) { each(t, testIdentity) }
+
+func testIdentity(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	creation(t, d, "a", "1")
 	creation(t, d, "b", "1")
 	a, b := must(d.Lstat("a"))(t), must(d.Lstat("b"))(t)
@@ -55,7 +59,7 @@ func TestIdentity(t *testing.T) {
 	if got := must(f.Info())(t); got != a {
 		t.Errorf("descriptor: got %+v, want %+v", got, a)
 	}
-	if got := must(OS().Stat(path + "/a"))(t); got != a {
+	if got := must(fsys.Stat(path + "/a"))(t); got != a {
 		t.Errorf("path: got %+v, want %+v", got, a)
 	}
 	ok(t, d.Rename("a", "c"))

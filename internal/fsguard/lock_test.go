@@ -20,9 +20,9 @@ import (
 func init() { roles["lock"] = lockRole }
 
 // pair opens two descriptions on one file, or on one directory.
-func pair(t *testing.T, dir bool) (a, b locker) {
+func pair(t *testing.T, fsys FS, dir bool) (a, b locker) {
 	t.Helper()
-	d, _ := tempDir(t)
+	d, _ := tempDir(t, fsys)
 	if dir {
 		a, b = d, must(d.OpenDir("."))(t)
 	} else {
@@ -40,7 +40,9 @@ type locker interface {
 	Close() error
 }
 
-func TestTwoDescriptionsExcludeEachOther(t *testing.T) {
+func TestTwoDescriptionsExcludeEachOther(t *testing.T) { each(t, testTwoDescriptionsExcludeEachOther) }
+
+func testTwoDescriptionsExcludeEachOther(t *testing.T, fsys FS) {
 	tests := []struct {
 		held, wanted LockMode
 		want         bool
@@ -53,7 +55,7 @@ func TestTwoDescriptionsExcludeEachOther(t *testing.T) {
 	for _, dir := range []bool{false, true} {
 		for _, tt := range tests {
 			t.Run(fmt.Sprintf("dir=%v/%d-%d", dir, tt.held, tt.wanted), func(t *testing.T) {
-				a, b := pair(t, dir)
+				a, b := pair(t, fsys, dir)
 				ok(t, a.Lock(tt.held))
 				if got := must(b.TryLock(tt.wanted))(t); got != tt.want {
 					t.Errorf("while held: got %v, want %v", got, tt.want)
@@ -67,8 +69,10 @@ func TestTwoDescriptionsExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestCloseReleases(t *testing.T) {
-	a, b := pair(t, false)
+func TestCloseReleases(t *testing.T) { each(t, testCloseReleases) }
+
+func testCloseReleases(t *testing.T, fsys FS) {
+	a, b := pair(t, fsys, false)
 	if got := must(a.TryLock(Exclusive))(t); !got {
 		t.Fatal("got false, want true")
 	}
@@ -78,20 +82,24 @@ func TestCloseReleases(t *testing.T) {
 	}
 }
 
-func TestUnlockOfNothing(t *testing.T) {
-	a, _ := pair(t, false)
+func TestUnlockOfNothing(t *testing.T) { each(t, testUnlockOfNothing) }
+
+func testUnlockOfNothing(t *testing.T, fsys FS) {
+	a, _ := pair(t, fsys, false)
 	ok(t, a.Unlock())
 }
 
 // Only "would block" is false, nil.
-func TestTryLockErrors(t *testing.T) {
+func TestTryLockErrors(t *testing.T) { each(t, testTryLockErrors) }
+
+func testTryLockErrors(t *testing.T, fsys FS) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs O_PATH, which only Linux has")
 	}
 	const oPath = 0x200000 // a descriptor that flock refuses with EBADF (open(2))
-	d, _ := tempDir(t)
+	d, _ := tempDir(t, fsys)
 	creation(t, d, "a", "")
-	ok(t, d.(*osDir).control(func(dirfd int) error {
+	ok(t, pinnedOf(d).control(func(dirfd int) error {
 		fd := must(unix.Openat(dirfd, "a", oPath|unix.O_CLOEXEC, 0))(t)
 		f := &osFile{newDescriptor(fd, "a")}
 		defer f.Close()
@@ -106,9 +114,11 @@ func TestTryLockErrors(t *testing.T) {
 	}))
 }
 
-func TestLockWaitsAndGetsIt(t *testing.T) {
+func TestLockWaitsAndGetsIt(t *testing.T) { each(t, testLockWaitsAndGetsIt) }
+
+func testLockWaitsAndGetsIt(t *testing.T, fsys FS) {
 	for _, dir := range []bool{false, true} {
-		a, b := pair(t, dir)
+		a, b := pair(t, fsys, dir)
 		ok(t, a.Lock(Exclusive))
 		var released atomic.Bool
 		got := make(chan error, 1)
@@ -123,7 +133,7 @@ func TestLockWaitsAndGetsIt(t *testing.T) {
 
 		// Everything else goes on meanwhile, on the waiting description too.
 		must(b.Info())(t)
-		other, _ := tempDir(t)
+		other, _ := tempDir(t, fsys)
 		creation(t, other, "x", "y")
 		ok(t, other.Lock(Exclusive))
 		ok(t, other.Sync())
@@ -138,9 +148,11 @@ func TestLockWaitsAndGetsIt(t *testing.T) {
 }
 
 // Close does not wait for a Lock that waits; that Lock never reports success.
-func TestCloseWhileLockWaits(t *testing.T) {
+func TestCloseWhileLockWaits(t *testing.T) { each(t, testCloseWhileLockWaits) }
+
+func testCloseWhileLockWaits(t *testing.T, fsys FS) {
 	for _, dir := range []bool{false, true} {
-		a, b := pair(t, dir)
+		a, b := pair(t, fsys, dir)
 		ok(t, a.Lock(Exclusive))
 		got := make(chan error, 1)
 		go func() { got <- b.Lock(Exclusive) }()
@@ -170,8 +182,10 @@ func waitBlocked(t *testing.T, l locker) {
 	t.Fatal("nobody waits for the lock")
 }
 
-func TestKillReleasesLock(t *testing.T) {
-	d, path := tempDir(t)
+func TestKillReleasesLock(t *testing.T) { each(t, testKillReleasesLock) }
+
+func testKillReleasesLock(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	creation(t, d, "lock", "")
 	f := must(d.Open("lock"))(t)
 	defer f.Close()

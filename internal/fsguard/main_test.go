@@ -64,11 +64,48 @@ func skip(t *testing.T, reason string) {
 	t.Skip(reason)
 }
 
+// systems are both implementations. What is said of one holds for the other.
+var systems = []struct {
+	name string
+	fsys FS
+}{{"os", OS()}, {"paths", Paths()}}
+
+// each runs a test on both.
+func each(t *testing.T, test func(t *testing.T, fsys FS)) {
+	t.Helper()
+	for _, s := range systems {
+		t.Run(s.name, func(t *testing.T) { test(t, s.fsys) })
+	}
+}
+
+// system is the implementation of that name, for a process that was started with it.
+func system(name string) FS {
+	for _, s := range systems {
+		if s.name == name {
+			return s.fsys
+		}
+	}
+	panic("no system " + name)
+}
+
+// nameOf is what system knows it by.
+func nameOf(fsys FS) string {
+	for _, s := range systems {
+		if s.fsys == fsys {
+			return s.name
+		}
+	}
+	panic("an unknown system")
+}
+
+// pinnedOf is what a Dir of either has inside.
+func pinnedOf(d Dir) *pinned { return d.(interface{ base() *pinned }).base() }
+
 // tempDir pins a fresh directory.
-func tempDir(t *testing.T) (Dir, string) {
+func tempDir(t *testing.T, fsys FS) (Dir, string) {
 	t.Helper()
 	path := t.TempDir()
-	d, err := OS().OpenRoot(path)
+	d, err := fsys.OpenRoot(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,10 @@ func TestCheckName(t *testing.T) {
 
 // Every method that takes a name refuses a bad one, and before any system call:
 // a closed directory would else be the first to complain.
-func TestBadNamesAreRefusedEverywhere(t *testing.T) {
-	d, _ := tempDir(t)
+func TestBadNamesAreRefusedEverywhere(t *testing.T) { each(t, testBadNamesAreRefusedEverywhere) }
+
+func testBadNamesAreRefusedEverywhere(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	creation(t, d, "good", "x")
 	ok(t, d.Close())
 	calls := []struct {
@@ -46,6 +48,12 @@ func TestBadNamesAreRefusedEverywhere(t *testing.T) {
 		{OpWriteFile, func(n string) error { return d.WriteFile(n, nil) }},
 		{OpRename, func(n string) error { return d.Rename(n, "good") }},
 		{OpRename, func(n string) error { return d.Rename("good", n) }},
+		{OpMove, func(n string) error { return d.Move(n, d, "good") }},
+		{OpMove, func(n string) error { return d.Move("good", d, n) }},
+		{OpMoveNew, func(n string) error { return d.MoveNew(n, d, "good") }},
+		{OpMoveNew, func(n string) error { return d.MoveNew("good", d, n) }},
+		{OpLink, func(n string) error { return d.Link(n, d, "good") }},
+		{OpLink, func(n string) error { return d.Link("good", d, n) }},
 		{OpRemove, d.Remove},
 		{OpRemoveDir, d.RemoveDir},
 	}
@@ -57,11 +65,12 @@ func TestBadNamesAreRefusedEverywhere(t *testing.T) {
 }
 
 // O_NOFOLLOW does not stop at what a trailing slash resolves, so CheckName must.
-func TestSlashWouldFollow(t *testing.T) {
-	d, path := tempDir(t)
+func TestSlashWouldFollow(t *testing.T) { each(t, testSlashWouldFollow) }
+
+func testSlashWouldFollow(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	strange(t, path)
-	dir := d.(*osDir)
-	ok(t, dir.control(func(fd int) error {
+	ok(t, pinnedOf(d).control(func(fd int) error {
 		leak, err := unix.Openat(fd, "symlink-dir/", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			t.Skip("this system stops there too: ", err)

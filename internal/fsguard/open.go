@@ -14,17 +14,13 @@ import (
 const maxReopen = 100
 
 // Open opens for reading.
-func (d *osDir) Open(name string) (File, error) { return d.open(name, unix.O_RDONLY) }
+func (d *pinned) Open(name string) (File, error) { return d.open(name, unix.O_RDONLY) }
 
 // OpenWrite opens for reading and writing.
-func (d *osDir) OpenWrite(name string) (File, error) { return d.open(name, unix.O_RDWR) }
+func (d *pinned) OpenWrite(name string) (File, error) { return d.open(name, unix.O_RDWR) }
 
-func (d *osDir) open(name string, access int) (File, error) {
-	var fd int
-	err := d.at(name, func(dirfd int) (err error) {
-		fd, err = openPlain(dirfd, name, access)
-		return err
-	})
+func (d *pinned) open(name string, access int) (File, error) {
+	fd, err := d.atFD(name, func(dirfd int, at string) (int, error) { return openPlain(dirfd, at, access) })
 	if err != nil {
 		return nil, wrap(OpOpen, name, err)
 	}

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestOpenOnlyPlainFiles(t *testing.T) {
-	d, path := tempDir(t)
+func TestOpenOnlyPlainFiles(t *testing.T) { each(t, testOpenOnlyPlainFiles) }
+
+func testOpenOnlyPlainFiles(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	names := strange(t, path)
 	methods := []struct {
 		name string
@@ -38,13 +40,15 @@ func TestOpenOnlyPlainFiles(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesDevicesAndSockets(t *testing.T) {
-	null := must(OS().OpenRoot("/dev"))(t)
+func TestOpenRefusesDevicesAndSockets(t *testing.T) { each(t, testOpenRefusesDevicesAndSockets) }
+
+func testOpenRefusesDevicesAndSockets(t *testing.T, fsys FS) {
+	null := must(fsys.OpenRoot("/dev"))(t)
 	defer null.Close()
 	_, err := null.Open("null")
 	wantErr(t, err, OpOpen, ErrNotPlain)
 
-	d, path := tempDir(t)
+	d, path := tempDir(t, fsys)
 	fd := must(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0))(t)
 	defer unix.Close(fd)
 	t.Chdir(path) // a socket's path is short
@@ -57,8 +61,10 @@ func TestOpenRefusesDevicesAndSockets(t *testing.T) {
 	wantErr(t, err, OpOpenDir, ErrNotPlain)
 }
 
-func TestOpenAccess(t *testing.T) {
-	d, _ := tempDir(t)
+func TestOpenAccess(t *testing.T) { each(t, testOpenAccess) }
+
+func testOpenAccess(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	creation(t, d, "a", "old content")
 	r := must(d.Open("a"))(t)
 	defer r.Close()
@@ -74,19 +80,21 @@ func TestOpenAccess(t *testing.T) {
 }
 
 // What is opened is closed on exec, in blocking mode, and so not in the poller.
-func TestDescriptorFlags(t *testing.T) {
-	d, _ := tempDir(t)
+func TestDescriptorFlags(t *testing.T) { each(t, testDescriptorFlags) }
+
+func testDescriptorFlags(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	ok(t, d.Mkdir("sub"))
 	created := must(d.Create("a"))(t).(*osFile)
 	opened := must(d.Open("a"))(t).(*osFile)
 	written := must(d.OpenWrite("a"))(t).(*osFile)
-	sub := must(d.OpenDir("sub"))(t).(*osDir)
+	sub := must(d.OpenDir("sub"))(t)
 	defer created.Close()
 	defer opened.Close()
 	defer written.Close()
 	defer sub.Close()
 	for name, desc := range map[string]*descriptor{
-		"root": d.(*osDir).descriptor, "sub": sub.descriptor, "created": created.descriptor,
+		"root": pinnedOf(d).descriptor, "sub": pinnedOf(sub).descriptor, "created": created.descriptor,
 		"opened": opened.descriptor, "written": written.descriptor,
 	} {
 		ok(t, desc.control(func(fd int) error {
@@ -135,15 +143,12 @@ func TestCheckPlain(t *testing.T) {
 }
 
 // An open that fails closes what it had opened.
-func TestRefusedOpenLeaksNothing(t *testing.T) {
-	d, path := tempDir(t)
+func TestRefusedOpenLeaksNothing(t *testing.T) { each(t, testRefusedOpenLeaksNothing) }
+
+func testRefusedOpenLeaksNothing(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	names := strange(t, path)
-	next := func() int {
-		f := must(os.Open("/dev/null"))(t)
-		defer f.Close()
-		return int(f.Fd())
-	}
-	before := next() // the lowest free number
+	before := nextDescriptor(t)
 	for _, s := range names {
 		if f, err := d.Open(s.name); err == nil {
 			f.Close()
@@ -157,11 +162,19 @@ func TestRefusedOpenLeaksNothing(t *testing.T) {
 		if f, err := d.Create(s.name); err == nil {
 			f.Close()
 		}
-		if r, err := OS().OpenRoot(path + "/" + s.name); err == nil {
+		if r, err := fsys.OpenRoot(path + "/" + s.name); err == nil {
 			r.Close()
 		}
-		if got := next(); got != before {
+		if got := nextDescriptor(t); got != before {
 			t.Fatalf("%s: the next descriptor is %d, was %d", s.name, got, before)
 		}
 	}
+}
+
+// nextDescriptor is the lowest free number.
+func nextDescriptor(t *testing.T) int {
+	t.Helper()
+	f := must(os.Open("/dev/null"))(t)
+	defer f.Close()
+	return int(f.Fd())
 }

@@ -24,16 +24,21 @@ func (osFS) OpenRoot(path string) (Dir, error) {
 		return nil, wrap(OpOpenRoot, path, unix.ENOENT) // as open(2) would say
 	}
 	root, err := os.OpenRoot(path + "/.")
-	if errors.Is(err, unix.ENOTDIR) {
-		if info, serr := fstatat(unix.AT_FDCWD, path, 0); serr == nil && !info.Mode.IsDir() {
-			err = ErrNotPlain
-		}
-	}
 	if err != nil {
-		return nil, wrap(OpOpenRoot, path, err)
+		return nil, wrap(OpOpenRoot, path, rootError(path, err))
 	}
 	dir, err := pin(root, path)
 	return dir, wrap(OpOpenRoot, path, err)
+}
+
+// rootError tells something that is no directory from a path that leads through it.
+func rootError(path string, err error) error {
+	if errors.Is(err, unix.ENOTDIR) {
+		if info, serr := fstatat(unix.AT_FDCWD, path, 0); serr == nil && !info.Mode.IsDir() {
+			return ErrNotPlain
+		}
+	}
+	return err
 }
 
 // Stat follows path.

@@ -16,8 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestOpenRoot(t *testing.T) {
-	_, path := tempDir(t)
+func TestOpenRoot(t *testing.T) { each(t, testOpenRoot) }
+
+func testOpenRoot(t *testing.T, fsys FS) {
+	_, path := tempDir(t, fsys)
 	strange(t, path)
 	tests := []struct {
 		name string
@@ -36,7 +38,7 @@ func TestOpenRoot(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := OS().OpenRoot(path + "/" + tt.name)
+			d, err := fsys.OpenRoot(path + "/" + tt.name)
 			if tt.want != nil {
 				wantErr(t, err, OpOpenRoot, tt.want)
 				return
@@ -46,35 +48,39 @@ func TestOpenRoot(t *testing.T) {
 			if d.Name() != path+"/"+tt.name {
 				t.Errorf("name: got %q", d.Name())
 			}
-			got, want := must(d.Info())(t).Identity, must(OS().Stat(path+"/directory"))(t).Identity
+			got, want := must(d.Info())(t).Identity, must(fsys.Stat(path+"/directory"))(t).Identity
 			if got != want {
 				t.Errorf("identity: got %v, want %v", got, want)
 			}
 		})
 	}
-	_, err := OS().OpenRoot("")
+	_, err := fsys.OpenRoot("")
 	wantErr(t, err, OpOpenRoot, fs.ErrNotExist)
 }
 
-func TestOpenRootRelative(t *testing.T) {
+func TestOpenRootRelative(t *testing.T) { each(t, testOpenRootRelative) }
+
+func testOpenRootRelative(t *testing.T, fsys FS) {
 	t.Chdir(t.TempDir())
 	ok(t, os.Mkdir("sub", 0o700))
 	for _, path := range []string{".", "sub"} {
-		d := must(OS().OpenRoot(path))(t)
-		if got, want := must(d.Info())(t), must(OS().Stat(path))(t); got.Identity != want.Identity {
+		d := must(fsys.OpenRoot(path))(t)
+		if got, want := must(d.Info())(t), must(fsys.Stat(path))(t); got.Identity != want.Identity {
 			t.Errorf("%s: got %v, want %v", path, got.Identity, want.Identity)
 		}
 		ok(t, d.Close())
 	}
 }
 
-func TestStat(t *testing.T) {
-	d, path := tempDir(t)
+func TestStat(t *testing.T) { each(t, testStat) }
+
+func testStat(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	strange(t, path)
-	if got, want := must(OS().Stat(path+"/symlink"))(t), must(d.Lstat("target"))(t); got != want {
+	if got, want := must(fsys.Stat(path+"/symlink"))(t), must(d.Lstat("target"))(t); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	_, err := OS().Stat(path + "/dangling")
+	_, err := fsys.Stat(path + "/dangling")
 	wantErr(t, err, OpStat, fs.ErrNotExist)
 }
 
@@ -161,7 +167,7 @@ func goroutine() string {
 }
 
 func TestSyncAllOfRealFiles(t *testing.T) {
-	d, _ := tempDir(t)
+	d, _ := tempDir(t, OS())
 	f := must(d.Create("a"))(t)
 	g := must(d.Create("b"))(t)
 	ok(t, OS().SyncAll(f, g, d))

@@ -87,8 +87,10 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-func TestReadAllOfRealFiles(t *testing.T) {
-	d, _ := tempDir(t)
+func TestReadAllOfRealFiles(t *testing.T) { each(t, testReadAllOfRealFiles) }
+
+func testReadAllOfRealFiles(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	for _, n := range []int{0, 1, 511, 512, 513, 4096, 100_000} {
 		want := bytes.Repeat([]byte{'x'}, n)
 		ok(t, d.WriteFile("a", want))
@@ -107,8 +109,10 @@ func TestReadAllOfRealFiles(t *testing.T) {
 }
 
 // What a file says after its size was read must not matter: /proc says 0 of all.
-func TestReadAllOfProc(t *testing.T) {
-	d, err := OS().OpenRoot("/proc")
+func TestReadAllOfProc(t *testing.T) { each(t, testReadAllOfProc) }
+
+func testReadAllOfProc(t *testing.T, fsys FS) {
+	d, err := fsys.OpenRoot("/proc")
 	if err != nil {
 		skip(t, "no /proc here")
 	}

@@ -17,7 +17,7 @@ import (
 // renameio.WriteFile is not used: it would take over the permissions of the
 // file that is replaced.
 func (d *osDir) WriteFile(name string, data []byte) error {
-	return wrap(OpWriteFile, name, d.at(name, func(int) error {
+	return wrap(OpWriteFile, name, d.at(name, func(int, string) error {
 		temp, err := renameio.NewPendingFile(name,
 			renameio.WithRoot(d.root), renameio.WithStaticPermissions(fileMode))
 		if err != nil {
@@ -31,32 +31,19 @@ func (d *osDir) WriteFile(name string, data []byte) error {
 	}))
 }
 
-// Rename is renameat: a reader finds the old file or the new one, never neither
-// (rename(2)). It is not tried again after EINTR, because it may have happened.
-// os.Root.Rename would ask about both names first and refuse some.
-func (d *osDir) Rename(oldName, newName string) error {
-	err := CheckName(newName)
-	if err == nil {
-		err = d.at(oldName, func(dirfd int) error {
-			return unix.Renameat(dirfd, oldName, dirfd, newName)
-		})
-	}
-	return wrap(OpRename, oldName+" to "+newName, err)
-}
-
 // Remove removes what is no directory. The name is gone for every process at
 // once, durably only after Sync. (os.Root.Remove would try both kinds.)
-func (d *osDir) Remove(name string) error {
+func (d *pinned) Remove(name string) error {
 	return wrap(OpRemove, name, d.unlink(name, 0))
 }
 
 // RemoveDir removes an empty directory and nothing else.
-func (d *osDir) RemoveDir(name string) error {
+func (d *pinned) RemoveDir(name string) error {
 	return wrap(OpRemoveDir, name, d.unlink(name, unix.AT_REMOVEDIR))
 }
 
-func (d *osDir) unlink(name string, flags int) error {
-	return d.at(name, func(dirfd int) error {
-		return retry(func() error { return unix.Unlinkat(dirfd, name, flags) })
+func (d *pinned) unlink(name string, flags int) error {
+	return d.at(name, func(dirfd int, at string) error {
+		return retry(func() error { return unix.Unlinkat(dirfd, at, flags) })
 	})
 }

@@ -13,8 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWriteFile(t *testing.T) {
-	d, path := tempDir(t)
+func TestWriteFile(t *testing.T) { each(t, testWriteFile) }
+
+func testWriteFile(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	ok(t, d.WriteFile("a", []byte("one")))
 	first := must(d.Lstat("a"))(t)
 	old := must(d.Open("a"))(t)
@@ -44,8 +46,10 @@ func TestWriteFile(t *testing.T) {
 }
 
 // WriteFile replaces a symlink or a link itself, and never what it leads to.
-func TestWriteFileOverStrangeNames(t *testing.T) {
-	d, path := tempDir(t)
+func TestWriteFileOverStrangeNames(t *testing.T) { each(t, testWriteFileOverStrangeNames) }
+
+func testWriteFileOverStrangeNames(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	for _, s := range strange(t, path) {
 		err := d.WriteFile(s.name, []byte("mine"))
 		if s.mode == fs.ModeDir {
@@ -68,14 +72,18 @@ func TestWriteFileOverStrangeNames(t *testing.T) {
 	}
 }
 
-func TestWriteFileLongName(t *testing.T) {
-	d, _ := tempDir(t)
+func TestWriteFileLongName(t *testing.T) { each(t, testWriteFileLongName) }
+
+func testWriteFileLongName(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	ok(t, d.WriteFile(strings.Repeat("n", 235), nil))
 	wantErr(t, d.WriteFile(strings.Repeat("n", 255), nil), OpWriteFile, unix.ENAMETOOLONG)
 }
 
-func TestRename(t *testing.T) {
-	d, path := tempDir(t)
+func TestRename(t *testing.T) { each(t, testRename) }
+
+func testRename(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	strange(t, path)
 	creation(t, d, "a", "new")
 	before := must(d.Lstat("a"))(t).Identity
@@ -96,8 +104,10 @@ func TestRename(t *testing.T) {
 
 // A reader always finds the name, as one whole file or the other, also one that
 // opens in the instant in which the file loses its name to the next.
-func TestRenameIsAtomic(t *testing.T) {
-	d, _ := tempDir(t)
+func TestRenameIsAtomic(t *testing.T) { each(t, testRenameIsAtomic) }
+
+func testRenameIsAtomic(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	versions := []string{strings.Repeat("a", 5000), strings.Repeat("b", 7000)}
 	creation(t, d, "state", versions[0])
 	var stop atomic.Bool
@@ -142,8 +152,10 @@ func TestRenameIsAtomic(t *testing.T) {
 }
 
 // Remove and RemoveDir never do each other's work.
-func TestRemove(t *testing.T) {
-	d, path := tempDir(t)
+func TestRemove(t *testing.T) { each(t, testRemove) }
+
+func testRemove(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	for _, s := range strange(t, path) {
 		if s.links == 0 {
 			wantErr(t, d.Remove(s.name), OpRemove, fs.ErrNotExist)
@@ -180,8 +192,10 @@ func TestRemove(t *testing.T) {
 	ok(t, d.RemoveDir("full"))
 }
 
-func TestRemoveTakesTheLinkNotTheTarget(t *testing.T) {
-	d, path := tempDir(t)
+func TestRemoveTakesTheLinkNotTheTarget(t *testing.T) { each(t, testRemoveTakesTheLinkNotTheTarget) }
+
+func testRemoveTakesTheLinkNotTheTarget(t *testing.T, fsys FS) {
+	d, path := tempDir(t, fsys)
 	strange(t, path)
 	for _, name := range []string{"symlink", "symlink-dir", "dangling", "linked-2"} {
 		ok(t, d.Remove(name))

@@ -33,9 +33,11 @@ var changing = []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}
 // Everything works without the forbidden calls.
 func TestForbiddenCallsAreNotMade(t *testing.T) {
 	needSeccomp(t)
-	dir := t.TempDir()
-	if got := runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(forbidden), ","), "exercise", dir); got != "done\n" {
-		t.Errorf("got %q, want done", got)
+	for _, act := range []string{"exercise", "exercise paths"} {
+		dir := t.TempDir()
+		if got := runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(forbidden), ","), act, dir); got != "done\n" {
+			t.Errorf("%s: got %q, want done", act, got)
+		}
 	}
 }
 
@@ -51,6 +53,11 @@ func TestForbiddenCallsKill(t *testing.T) {
 			t.Errorf("%s: got %v (%v), want SIGSYS", call, got, err)
 		}
 	}
+	// So is Link, which the exercise leaves out.
+	err := child(t, "seccomp", "kill", strings.Join(sandbox.Known(forbidden), ","), "link", t.TempDir()).Run()
+	if got := killedBy(err); got != syscall.SIGSYS {
+		t.Errorf("Link: got %v (%v), want SIGSYS", got, err)
+	}
 	for _, call := range []string{"linkat", "symlinkat", "openat2", "fchmodat2", "clone3", "statx"} {
 		if !slices.Contains(sandbox.Known(forbidden), call) {
 			t.Errorf("%s has no number here", call)
@@ -62,11 +69,13 @@ func TestForbiddenCallsKill(t *testing.T) {
 // later change is forbidden: nothing is wider for even an instant.
 func TestModesAreRightFromTheFirstInstant(t *testing.T) {
 	needSeccomp(t)
-	dir := t.TempDir()
-	ok(t, os.WriteFile(filepath.Join(dir, "replaced"), nil, 0o600))
-	ok(t, os.Chmod(filepath.Join(dir, "replaced"), 0o666))
-	runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(changing), ","), "make", dir)
-	checkModes(t, dir)
+	for _, act := range []string{"make", "make paths"} {
+		dir := t.TempDir()
+		ok(t, os.WriteFile(filepath.Join(dir, "replaced"), nil, 0o600))
+		ok(t, os.Chmod(filepath.Join(dir, "replaced"), 0o666))
+		runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(changing), ","), act, dir)
+		checkModes(t, dir)
+	}
 }
 
 // Errnos that this kernel does not give by itself, given by the filter.
@@ -86,9 +95,23 @@ func TestErrnos(t *testing.T) {
 		{"fallocate", unix.ENOSPC, "allocate fails"},
 		{"fsync", unix.EIO, "sync fails"},
 		{"fsync", unix.EINVAL, "sync fails"},
+		{"fsync", unix.EIO, "sync fails paths"},
 		{"fcntl", unix.EMFILE, "dup fails"},
 		{"fchmod", unix.EPERM, "create fails"},
 		{"fchmodat", unix.EPERM, "mkdir fails"},
+		{"linkat", unix.EACCES, "link fails"}, // what SELinux answers to an Android app
+		{"linkat", unix.EPERM, "link fails"},
+		{"linkat", unix.EXDEV, "link fails"},
+		{"linkat", unix.ENOTSUP, "link fails"},
+		{"linkat", unix.ENOSYS, "link fails"},
+		{"linkat", unix.EMLINK, "link fails"},
+		{"linkat", unix.EINTR, "link fails"}, // once
+		{"renameat2", unix.ENOSYS, "movenew fails"},
+		{"renameat2", unix.EINVAL, "movenew fails"}, // a filesystem that does not know the flag
+		{"renameat2", unix.EXDEV, "movenew fails"},
+		{"renameat2", unix.EINTR, "movenew fails"},
+		{"renameat", unix.EXDEV, "move fails"},
+		{"renameat", unix.EINTR, "move fails"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.act+"/"+tt.call+"="+strconv.Itoa(int(tt.errno)), func(t *testing.T) {
@@ -99,10 +122,16 @@ func TestErrnos(t *testing.T) {
 
 // acts are what a process does under a filter that answers errno.
 var acts = map[string]func(dir string, errno syscall.Errno) error{
-	"exercise": func(dir string, _ syscall.Errno) error { return exercise(dir) },
+	"exercise":       func(dir string, _ syscall.Errno) error { return exercise(OS(), dir) },
+	"exercise paths": func(dir string, _ syscall.Errno) error { return exercise(Paths(), dir) },
+	"link":           func(dir string, _ syscall.Errno) error { return exerciseLink(OS(), dir) },
 	"make": func(dir string, _ syscall.Errno) error {
 		syscall.Umask(0)
-		return makeAll(dir)
+		return makeAll(OS(), dir)
+	},
+	"make paths": func(dir string, _ syscall.Errno) error {
+		syscall.Umask(0)
+		return makeAll(Paths(), dir)
 	},
 	"lock fails": func(dir string, errno syscall.Errno) error {
 		return withFile(dir, func(d Dir, f File) error {
@@ -148,17 +177,11 @@ var acts = map[string]func(dir string, errno syscall.Errno) error{
 			return failure(f.Allocate(200_000), OpAllocate, errno)
 		})
 	},
-	// A WriteFile whose sync fails replaces nothing and leaves nothing: the proof
-	// that it syncs, and before the rename.
-	"sync fails": func(dir string, errno syscall.Errno) error {
-		return withFile(dir, func(d Dir, f File) error {
-			err := errors.Join(failure(f.Sync(), OpSync, errno), failure(d.Sync(), OpSyncDir, errno),
-				failure(d.WriteFile("a", []byte("new")), OpWriteFile, errno))
-			names, derr := d.ReadDir()
-			data, rerr := ReadAll(f, 100)
-			return errors.Join(err, derr, rerr, equal(fmt.Sprint(names), "[a]"), equal(string(data), "content"))
-		})
-	},
+	"sync fails":       syncFails(OS()),
+	"sync fails paths": syncFails(Paths()),
+	"link fails":       twoNamesFail(OpLink, Dir.Link),
+	"move fails":       twoNamesFail(OpMove, Dir.Move),
+	"movenew fails":    twoNamesFail(OpMoveNew, Dir.MoveNew),
 	"dup fails": func(dir string, errno syscall.Errno) error {
 		return withFile(dir, func(_ Dir, f File) error {
 			dup, err := f.Dup()
@@ -186,9 +209,53 @@ var acts = map[string]func(dir string, errno syscall.Errno) error{
 	},
 }
 
+// A WriteFile whose sync fails replaces nothing and leaves nothing: the proof that it
+// syncs, and before the rename.
+func syncFails(fsys FS) func(dir string, errno syscall.Errno) error {
+	return func(dir string, errno syscall.Errno) error {
+		return withFileOf(fsys, dir, func(d Dir, f File) error {
+			err := errors.Join(failure(f.Sync(), OpSync, errno), failure(d.Sync(), OpSyncDir, errno),
+				failure(d.WriteFile("a", []byte("new")), OpWriteFile, errno))
+			names, derr := d.ReadDir()
+			data, rerr := ReadAll(f, 100)
+			return errors.Join(err, derr, rerr, equal(fmt.Sprint(names), "[a]"), equal(string(data), "content"))
+		})
+	}
+}
+
+// twoNamesFail gives an act in which an operation on two names fails with errno and does
+// nothing in its stead, inside a directory and across two, on both implementations.
+func twoNamesFail(op Op, do func(d Dir, oldName string, to Dir, newName string) error) func(string, syscall.Errno) error {
+	return func(dir string, errno syscall.Errno) (err error) {
+		for _, s := range systems {
+			path := filepath.Join(dir, s.name)
+			if err := os.Mkdir(path, 0o700); err != nil {
+				return err
+			}
+			err = errors.Join(err, withFileOf(s.fsys, path, func(d Dir, _ File) error {
+				if err := d.Mkdir("sub"); err != nil {
+					return err
+				}
+				sub, err := d.OpenDir("sub")
+				if err != nil {
+					return err
+				}
+				err = errors.Join(failure(do(d, "a", d, "b"), op, errno), failure(do(d, "a", sub, "b"), op, errno))
+				names, derr := d.ReadDir()
+				below, serr := sub.ReadDir()
+				info, ierr := d.Lstat("a")
+				return errors.Join(err, derr, serr, ierr, equal(fmt.Sprint(names, below, info.Links), "[a sub] [] 1"))
+			}))
+		}
+		return err
+	}
+}
+
 // withFile makes the file "a" that holds "content".
-func withFile(dir string, act func(Dir, File) error) error {
-	d, err := OS().OpenRoot(dir)
+func withFile(dir string, act func(Dir, File) error) error { return withFileOf(OS(), dir, act) }
+
+func withFileOf(fsys FS, dir string, act func(Dir, File) error) error {
+	d, err := fsys.OpenRoot(dir)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Space is fstatfs of the pinned directory.
-func (d *osDir) Space() (space Space, err error) {
+func (d *pinned) Space() (space Space, err error) {
 	err = d.control(func(fd int) error {
 		space, err = fstatfs(fd)
 		return err

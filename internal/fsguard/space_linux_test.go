@@ -39,11 +39,13 @@ func TestTypeSpace(t *testing.T) {
 	}
 }
 
-func TestSpaceOfTmpfs(t *testing.T) {
+func TestSpaceOfTmpfs(t *testing.T) { each(t, testSpaceOfTmpfs) }
+
+func testSpaceOfTmpfs(t *testing.T, fsys FS) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		skip(t, "no /dev/shm here")
 	}
-	d := must(OS().OpenRoot("/dev/shm"))(t)
+	d := must(fsys.OpenRoot("/dev/shm"))(t)
 	defer d.Close()
 	if got := must(d.Space())(t).Type; got != "tmpfs" && got != "overlay" {
 		t.Errorf("got %q, want tmpfs", got)

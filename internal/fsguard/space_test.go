@@ -7,8 +7,10 @@ import (
 	"testing"
 )
 
-func TestSpace(t *testing.T) {
-	d, _ := tempDir(t)
+func TestSpace(t *testing.T) { each(t, testSpace) }
+
+func testSpace(t *testing.T, fsys FS) {
+	d, _ := tempDir(t, fsys)
 	space := must(d.Space())(t)
 	if space.Type == "" {
 		t.Error("no type")

@@ -122,7 +122,7 @@ func TestWatchSignals(t *testing.T) {
 
 // Signals that nobody has received are one.
 func TestWatchSignalsBecomeOne(t *testing.T) {
-	d, path := tempDir(t)
+	d, path := tempDir(t, OS())
 	watch := must(OS().Watch(path, "state"))(t)
 	for range 10 {
 		ok(t, d.WriteFile("state", nil))
@@ -185,7 +185,7 @@ func TestWatchOverflows(t *testing.T) {
 	if most > 1<<20 {
 		skip(t, "this kernel queues more events than a test should make")
 	}
-	d, path := tempDir(t)
+	d, path := tempDir(t, OS())
 	w := must(newWatch(path, "state"))(t)
 	// Nobody follows yet, so what fsnotify has read waits in it: a buffer of 64 KiB.
 	// Each rename is two events.
