@@ -55,6 +55,11 @@ type QueueStatus struct {
 	Failed  uint64 // failed messages that came from this queue
 	Paused  bool
 
+	// Importing says that an import into the queue is open: more will come, what is here
+	// may be taken back, and the queue is not complete. An engine without imports never
+	// says so.
+	Importing bool
+
 	// FailedNamespace is where messages of the queue that fail are kept. Empty: the
 	// default one.
 	FailedNamespace string
@@ -65,8 +70,8 @@ type QueueStatus struct {
 // Unacked is Pending + Processing: the messages that are not settled for good.
 func (q QueueStatus) Unacked() uint64 { return q.Pending + q.Processing }
 
-// Complete reports whether nothing is pending and nothing processing.
-func (q QueueStatus) Complete() bool { return q.Pending == 0 && q.Processing == 0 }
+// Complete reports whether nothing is pending, nothing processing, and no import open.
+func (q QueueStatus) Complete() bool { return q.Pending == 0 && q.Processing == 0 && !q.Importing }
 
 // Counters are cumulative over the life of a queue and live in the same commit as
 // what they count. They are never used to decide completion. They add up:

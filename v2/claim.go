@@ -29,6 +29,9 @@ type loader func(r *ref) (payload []byte, damage string, err error)
 // read now refuses the claim.
 func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error) {
 	var out queue.Claimed
+	if err := d.unlessImporting(name); err != nil {
+		return out, err
+	}
 	for len(out.Deliveries) < t.max {
 		whole, damaged := len(out.Deliveries), len(out.Damaged)
 		if err := d.claimSome(name, t, load, &out); err != nil {
@@ -165,6 +168,9 @@ func (l *line) rotation(served string) iter.Seq[place] {
 // its key. A lease that has ended, and one without a deadline or a holder, is taken
 // over, which is a reaping and a claim in one.
 func (d *draft) load(name, id string, t taking, load loader, dead deaths) (queue.Delivery, error) {
+	if err := d.unlessImporting(name); err != nil {
+		return queue.Delivery{}, err
+	}
 	var s *slot
 	q := d.st.queue(name)
 	if q != nil {

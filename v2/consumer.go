@@ -16,7 +16,7 @@ const maxClaim = queue.MaxClaim
 // messages of one key only the first, and none while another of them is leased. On
 // nil the leases are durable; nothing due is an empty result. A message that is
 // leased is not due, though its deadline have passed: Reap ends it (List shows which
-// are Overdue). Errors: queue.ErrInvalid…, ErrStaleLock, queue.ErrUncertain, and
+// are Overdue). Errors: queue.ErrInvalid…, ErrImporting, ErrStaleLock, queue.ErrUncertain, and
 // those of the filesystem. A message whose payload is damaged moves to failed in the
 // same commit and is reported in Damaged. A payload that cannot be read now (EIO,
 // EMFILE, EACCES) fails the claim, and nothing moves; behind a damaged message it ends

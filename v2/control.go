@@ -5,6 +5,9 @@ package holdfast
 // pause makes claims of a queue find nothing, or something again. A queue that is there
 // has the room for it.
 func (d *draft) pause(name string, paused bool) error {
+	if err := d.unlessImporting(name); err != nil {
+		return err
+	}
 	q := d.st.queue(name)
 	if q == nil && !paused || q != nil && q.paused == paused {
 		return nil
@@ -19,6 +22,9 @@ func (d *draft) pause(name string, paused bool) error {
 // setNamespace says where messages of a queue that fail from now on are kept. The
 // namespace may have to be made by a settlement, which must find room.
 func (d *draft) setNamespace(name, space string) error {
+	if err := d.unlessImporting(name); err != nil {
+		return err
+	}
 	q := d.st.queue(name)
 	if q == nil && space == "" || q != nil && q.failedNS == space {
 		return nil
@@ -37,6 +43,9 @@ func (d *draft) setNamespace(name, space string) error {
 
 // setCursor keeps an intake loop's place.
 func (d *draft) setCursor(name, cursor string) error {
+	if err := d.unlessImporting(name); err != nil {
+		return err
+	}
 	q := d.st.queue(name)
 	if q == nil && cursor == "" || q != nil && q.cursor == cursor {
 		return nil

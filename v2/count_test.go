@@ -44,6 +44,10 @@ func TestSyncBudget(t *testing.T) {
 	s, w := counted(t)
 	ctx := t.Context()
 	var d []queue.Delivery
+	imports, many := &Import{s: s, token: namedToken("import")}, make([]Imported, 30)
+	for i := range many {
+		many[i] = foreign(fmt.Sprint("v1-", i), ImportedState(i%3))
+	}
 	claim := func(n int) func() error {
 		return func() error {
 			c, err := s.Claim(ctx, "mail", queue.ClaimOptions{Max: n, Lease: queue.NoDeadline, WithoutHolder: true})
@@ -108,6 +112,21 @@ func TestSyncBudget(t *testing.T) {
 		{"status", func() error { _, err := s.Status(ctx, queue.StatusOptions{}); return err }, nil},
 		{"empty claim", func() error { _, err := s.Claim(ctx, "other", queue.ClaimOptions{}); return err }, nil},
 		{"clear", func() error { _, err := s.Clear(ctx, "mail", queue.ClearOptions{}); return err }, []int{1, 1}},
+		{"open an import", func() error { return second(s.OpenImport(ctx, "old", imports.Token())) }, []int{1, 1}},
+		{"open it again", func() error { return second(s.OpenImport(ctx, "old", imports.Token())) }, nil},
+		{"import a batch", func() error { return second(imports.Add(ctx, many...)) }, []int{4, 1}},
+		{"import it again", func() error { return second(imports.Add(ctx, many...)) }, nil},
+		{"import some more", func() error { return second(imports.Add(ctx, append(many[:9:9], foreign("last", ImportedPending))...)) }, []int{4, 1}},
+		{"refused by the import", func() error { s.Claim(ctx, "old", queue.ClaimOptions{}); return nil }, nil},
+		{"close the import", func() error { return imports.Close(ctx) }, []int{1, 1}},
+		{"close it again", func() error { return imports.Close(ctx) }, nil},
+		{"open the closed one", func() error { return second(s.OpenImport(ctx, "old", imports.Token())) }, nil},
+		{"open another", func() error {
+			imports.token = namedToken("another import")
+			return second(s.OpenImport(ctx, "old", imports.Token()))
+		}, []int{1, 1}},
+		{"abandon it", func() error { return imports.Abandon(ctx) }, []int{1, 1}},
+		{"abandon it again", func() error { return imports.Abandon(ctx) }, nil},
 		{"recover nothing", func() error { _, err := s.Recover(ctx); return err }, nil},
 	} {
 		w.Arm(crashtest.Plan{})

@@ -34,6 +34,8 @@ type decoder struct {
 	seen   map[generation]int // where each was named first
 	ranges []extent
 	places []place // of one queue
+
+	importing map[string]token // the open import of each queue
 }
 
 func (d *decoder) state(want token) *state {
@@ -47,7 +49,7 @@ func (d *decoder) state(want token) *state {
 	st.commit, st.store, st.revision = h.commit, h.store, h.revision
 
 	o.must("features")
-	d.features()
+	imports := d.features()
 	o.must("settings")
 	st.settings = d.settings()
 	o.must("fence")
@@ -67,6 +69,11 @@ func (d *decoder) state(want token) *state {
 		st.resolved = append(st.resolved, outcome{commit, d.revision()})
 		d.lit("]")
 	}
+	if at := d.i; imports != o.may("imports") {
+		d.fail(at, "the feature %q and the field \"imports\": both or neither", importFeature)
+	} else if imports {
+		st.imports = d.imports()
+	}
 	o.must("queues")
 	d.lit("[")
 	for first := true; d.more(first); first = false {
@@ -77,6 +84,7 @@ func (d *decoder) state(want token) *state {
 		}
 		st.queues = append(st.queues, q)
 	}
+	d.importsHaveQueues(st)
 	o.must("failed")
 	d.lit("[")
 	for first := true; d.more(first); first = false {
@@ -119,17 +127,6 @@ func (d *decoder) halfWritten() {
 	case first != last:
 		d.err = nil
 		d.fail(-1, "half-written: begins with commit %s and ends with %s", first, last)
-	}
-}
-
-// features refuses every feature by its name: this program knows none.
-func (d *decoder) features() {
-	d.lit("[")
-	for first := true; d.more(first); first = false {
-		at := d.i
-		if name := d.string("feature", maxWord); d.err == nil {
-			d.final(at, ErrVersion, "feature %q: this program does not know it", name)
-		}
 	}
 }
 
@@ -206,6 +203,7 @@ func (d *decoder) slot(q *queueState) *slot {
 			d.fail(at, "ID %q: pending, with %d attempts", s.id, s.pending.attempts)
 		}
 		d.live(at, q, s.id, s.pending)
+		d.marked(at, q.name, s.id, s.pending)
 	}
 	if s.pending == nil || d.peek(',') {
 		if s.pending != nil {
@@ -221,8 +219,11 @@ func (d *decoder) slot(q *queueState) *slot {
 			d.fail(at, "ID %q: reaped, with no lapse", s.id)
 		case c.returned == leased && c.excused+c.lapses >= c.attempts && c.attempts > 0:
 			d.fail(at, "ID %q: leased, with %d excused and %d lapses of %d attempts", s.id, c.excused, c.lapses, c.attempts)
+		case !c.mark.zero() && c.returned != released:
+			d.fail(at, "ID %q: of an open import, and not released", s.id)
 		}
 		d.live(at, q, s.id, &s.claimed.ref)
+		d.marked(at, q.name, s.id, &s.claimed.ref)
 	}
 	d.lit("]")
 	if d.err == nil {
@@ -330,6 +331,12 @@ func (d *decoder) ref(o *members, r *ref) {
 	if o.may("r") {
 		r.lastError = d.some("last error", maxLastError)
 	}
+	if o.may("i") {
+		at := d.i
+		if r.mark = d.token("import"); r.mark.zero() {
+			d.fail(at, "an import that is zero: it must be left out")
+		}
+	}
 	if r.excused+r.lapses > r.attempts {
 		d.fail(start, "%d excused and %d lapses of %d attempts", r.excused, r.lapses, r.attempts)
 	}
@@ -368,9 +375,11 @@ func (d *decoder) entry() *failedEntry {
 	d.lit(",")
 	e.id = d.name("ID", queue.MaxNameBytes, queue.CheckID)
 	d.lit(",")
+	at := d.i
 	o := d.open(refFields)
 	d.ref(&o, &e.ref)
 	o.close()
+	d.marked(at, e.queue, e.id, &e.ref)
 	d.lit(",")
 	e.at = d.millis()
 	d.lit("]")

@@ -13,7 +13,11 @@ import (
 // copies text instead of making it again; for those it allocates nothing.
 func encodeState(dst []byte, st *state) []byte {
 	b := appendHead(dst, head{st.commit, st.store, st.revision})
-	b = append(b, `,"features":[],"settings":{"on_dead_owner":`...)
+	b = append(b, `,"features":[`...)
+	if len(st.imports) > 0 {
+		b = appendString(b, importFeature)
+	}
+	b = append(b, `],"settings":{"on_dead_owner":`...)
 	b = appendString(b, string(st.settings.OnDeadOwner))
 	b = append(b, `},"fence":`...)
 	b = strconv.AppendUint(b, st.fence, 10)
@@ -28,7 +32,9 @@ func encodeState(dst []byte, st *state) []byte {
 		b = strconv.AppendUint(b, r.revision, 10)
 		b = append(b, `"]`...)
 	}
-	b = append(b, `],"queues":[`...)
+	b = append(b, ']')
+	b = appendImports(b, st.imports)
+	b = append(b, `,"queues":[`...)
 	for i, q := range st.queues {
 		b = appendComma(b, i)
 		b = appendQueue(b, q)
@@ -143,7 +149,13 @@ func appendRef(b []byte, r *ref) []byte {
 	b = appendNumber(b, `,"l":`, r.lapses)
 	b = appendNumber(b, `,"n":`, uint64(r.notBefore))
 	b = appendText(b, `,"k":`, r.key)
-	return appendText(b, `,"r":`, r.lastError)
+	b = appendText(b, `,"r":`, r.lastError)
+	if !r.mark.zero() {
+		b = append(b, `,"i":"`...)
+		b = r.mark.append(b)
+		b = append(b, '"')
+	}
+	return b
 }
 
 func appendLease(b []byte, l *lease) []byte {

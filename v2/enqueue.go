@@ -26,6 +26,9 @@ const queueBytes = 400
 
 // enqueue accepts one message, or refuses it and changes nothing.
 func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued, error) {
+	if err := d.unlessImporting(name); err != nil {
+		return queue.Enqueued{}, err
+	}
 	q := d.st.queue(name)
 	var old *slot
 	if q != nil {

@@ -61,6 +61,15 @@ var (
 	// change something.
 	ErrReadOnly = errors.New("the store was opened for looking only")
 
+	// ErrImporting is returned by every call that would change a queue, or a message of
+	// it, while an import into that queue is open: an *ImportingError names the import.
+	// Looks go on. Run the import again until it closes, or abandon it.
+	ErrImporting = errors.New("an import into the queue is open")
+
+	// ErrNotImporting is returned when an import is gone on with that is not open: it was
+	// closed, or abandoned. Nothing happened.
+	ErrNotImporting = errors.New("the import is not open")
+
 	// ErrUnresolved is returned by Resolve when the store no longer remembers
 	// enough to say whether a commit happened. It never guesses.
 	ErrUnresolved = errors.New("the store cannot tell any more")
@@ -106,9 +115,23 @@ func (e *StaleLockError) Error() string {
 
 func (e *StaleLockError) Unwrap() error { return ErrStaleLock }
 
+// An ImportingError tells which import is open into which queue. It unwraps to
+// [ErrImporting].
+type ImportingError struct {
+	Queue string
+	Token ImportToken
+}
+
+func (e *ImportingError) Error() string {
+	return fmt.Sprintf("import %s into queue %s is open: run it again until it closes, or abandon it", e.Token, e.Queue)
+}
+
+func (e *ImportingError) Unwrap() error { return ErrImporting }
+
 // NeedsOperator reports whether err says that the store cannot be used until somebody
 // acts: recovers it, restores it, opens it otherwise. No repetition of a call helps. It
-// serves as worker.Options.Fatal. queue.ErrUncertain is none: the next call resolves it.
+// serves as worker.Options.Fatal. queue.ErrUncertain is none: the next call resolves it. Nor is
+// ErrImporting: the import may be at work.
 func NeedsOperator(err error) bool {
 	if errors.Is(err, queue.ErrUncertain) {
 		return false

@@ -63,6 +63,9 @@ func (d *draft) purge(space, name string) error {
 	if e == nil {
 		return fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
 	}
+	if err := d.unlessImporting(e.queue); err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
 	d.unbury(space, name)
 	d.queue(e.queue).counters.Purged++
 	return nil
@@ -82,10 +85,13 @@ func (d *draft) unbury(space, name string) {
 
 // clear removes the pending and returned messages of a queue, and the leased ones
 // when asked.
-func (d *draft) clear(name string, leasedToo bool) uint64 {
+func (d *draft) clear(name string, leasedToo bool) (uint64, error) {
+	if err := d.unlessImporting(name); err != nil {
+		return 0, err
+	}
 	old := d.st.queue(name)
 	if old == nil || len(old.slots) == 0 {
-		return 0
+		return 0, nil
 	}
 	var keep []*slot
 	var removed uint64
@@ -105,11 +111,11 @@ func (d *draft) clear(name string, leasedToo bool) uint64 {
 		}
 	}
 	if removed == 0 {
-		return 0
+		return 0, nil
 	}
 	q := d.queue(name)
 	q.slots = keep
 	q.buildLine()
 	q.counters.Cleared += removed
-	return removed
+	return removed, nil
 }

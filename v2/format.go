@@ -16,11 +16,12 @@ import (
 //	state.json   {"commit":"TOKEN","protocol":…,"version":2,"store":"TOKEN","revision":"71",
 //	              "features":[],"settings":{"on_dead_owner":"stop"},"fence":12,"recoveries":0,
 //	              "resolved":[["TOKEN","6"],…],"queues":[QUEUE,…],"failed":[SPACE,…],"end":"TOKEN"}⏎
+//	              and with the feature "import", before the queues, "imports":[["TOKEN","QUEUE","open"],["TOKEN","QUEUE"],…]
 //	QUEUE        {"name":"mail","next":3,"counters":{…},"paused":true,"cursor":"…","turn":"…",
 //	              "failed_in":"…","slots":[SLOT,…]}
 //	SLOT         ["ID",REF] or ["ID",null,CLAIM] or ["ID",REF,CLAIM]
 //	REF          {"g":"TOKEN.INDEX","p":["OBJECT",OFFSET,SIZE,"CRC32C"],"s":SEQ,"t":ENQUEUED,
-//	              "a":ATTEMPTS,"e":EXCUSED,"l":LAPSES,"n":NOTBEFORE,"k":"KEY","r":"LAST ERROR"}
+//	              "a":ATTEMPTS,"e":EXCUSED,"l":LAPSES,"n":NOTBEFORE,"k":"KEY","r":"LAST ERROR","i":"IMPORT"}
 //	CLAIM        REF with, at its end, "back":"reaped" or "lease":LEASE
 //	LEASE        {"d":DEADLINE,"b":"BOOT ID","m":BOOT MS,"h":"HOLDER","w":"LABEL","f":FENCE}
 //	SPACE        {"name":"","entries":[["FAILED NAME","QUEUE","ID",REF,FAILED AT],…]}
@@ -34,17 +35,23 @@ const (
 	maxNumber = 1<<53 - 1 // of every number but a revision: what any JSON reader keeps exact
 	maxCursor = 1024      // bytes
 	maxWord   = 128       // bytes: a boot id, a feature's name, whatever else is one word
+
+	maxImports = 1024 // that a state remembers
 )
+
+// importFeature is the one feature that this program knows: a state has it exactly
+// while it remembers an import.
+const importFeature = "import"
 
 // The fields of each object, in the order in which they stand.
 var (
 	formatFields  = newFields("protocol", "version", "store")
-	stateFields   = newFields("commit", "protocol", "version", "store", "revision", "features", "settings", "fence", "recoveries", "resolved", "queues", "failed", "end")
+	stateFields   = newFields("commit", "protocol", "version", "store", "revision", "features", "settings", "fence", "recoveries", "resolved", "imports", "queues", "failed", "end")
 	settingFields = newFields("on_dead_owner")
 	queueFields   = newFields("name", "next", "counters", "paused", "cursor", "turn", "failed_in", "slots")
 	counterFields = newFields("enqueued", "superseded", "claimed", "completed", "retried", "released", "reaped", "failed", "reprocessed", "cleared", "purged", "damaged")
-	refFields     = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r")
-	claimFields   = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "back", "lease")
+	refFields     = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "i")
+	claimFields   = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "i", "back", "lease")
 	leaseFields   = newFields("d", "b", "m", "h", "w", "f")
 	spaceFields   = newFields("name", "entries")
 	ownerFields   = newFields("owner", "pid", "host", "boot", "since", "uncertain")

@@ -94,6 +94,7 @@ func TestDocumentedBounds(t *testing.T) {
 		"at most 1024 bytes": maxCursor == 1024 && maxLastError == 1024 && queue.MaxQueueBytes == 1024,
 		"at most 128 bytes":  maxWord == 128 && queue.MaxNameBytes == 128,
 		"exactly 512 bytes":  recordSize == 512,
+		"at most 1024":       maxImports == 1024,
 		"at least 64 KiB":    minReserve == 64<<10,
 		"at most 64 KiB":     smallPayload == 64<<10,
 		"at most 1 MiB":      maxBatchObject == 1<<20,

@@ -244,6 +244,7 @@ func drawState(t *rapid.T) *state {
 		slices.SortFunc(f.entries, func(a, b *failedEntry) int { return compareText(a.name, b.name) })
 		st.failed = append(st.failed, f)
 	}
+	drawImports(t, st)
 	return st
 }
 

@@ -23,6 +23,7 @@ func (st *state) status(names []string, now instant) queue.Status {
 		if q := st.queue(name); q != nil {
 			g = q.gauges(now)
 		}
+		_, g.Importing = st.importInto(name)
 		g.Failed = failed[name]
 		out.Queues[name] = g
 	}

@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 	}
 	cases, err := os.ReadDir(goldenDir)
 	mustDo(t, err)
-	if len(cases) < 12 {
+	if len(cases) < 14 {
 		t.Errorf("only %d golden stores", len(cases))
 	}
 	for _, c := range cases {
@@ -226,6 +226,30 @@ func TestGoldenStoresGoOn(t *testing.T) {
 	}
 }
 
+// An import that an older program left open is gone on with and closed.
+func TestGoldenImportGoesOn(t *testing.T) {
+	dir := goldenCopy(t, filepath.Join(goldenDir, "import-open"))
+	s, err := Open(t.Context(), dir, &Options{clock: fixedGolden{}})
+	mustDo(t, err)
+	i, err := s.OpenImport(t.Context(), "mail", ImportToken(namedToken("import")))
+	mustDo(t, err)
+	n, err := i.Add(t.Context(), foreign("twice", ImportedClaimed), foreign("new", ImportedPending), foreign("bad", ImportedFailed))
+	if err != nil || n != 1 {
+		t.Errorf("added %d, %v; want 1", n, err)
+	}
+	mustDo(t, i.Close(t.Context()))
+	var got []string
+	for _, d := range mustClaim(t, s, "mail", queue.ClaimOptions{Max: 100, WithoutHolder: true}) {
+		got = append(got, d.Receipt.ID)
+		mustDo(t, s.Ack(t.Context(), d.Receipt))
+	}
+	if want := []string{"old", "both", "twice", "waits", "new"}; !slices.Equal(got, want) {
+		t.Errorf("claimed %v, want %v", got, want)
+	}
+	mustDo(t, s.Close())
+	mustVerify(t, dir)
+}
+
 // makeGolden writes the stores that this program knows how to make.
 func makeGolden(t *testing.T) {
 	for name, build := range goldenStores {
@@ -249,6 +273,14 @@ var goldenStores = map[string]func(t *testing.T, s *Store, now *handClock){
 	"fresh":        func(*testing.T, *Store, *handClock) {},
 	"busy":         makeBusy,
 	"later-fields": makeLater,
+	"import-open": func(t *testing.T, s *Store, now *handClock) {
+		makeImport(t, s, now)
+	},
+	"import-closed": func(t *testing.T, s *Store, now *handClock) {
+		mustDo(t, makeImport(t, s, now).Close(t.Context()))
+		mustDo(t, s.Ack(t.Context(), mustClaim(t, s, "mail", queue.ClaimOptions{Max: 2, WithoutHolder: true})[1].Receipt))
+		mustImport(t, s, "mail", namedToken("another import"), foreign("later", ImportedPending))
+	},
 	"dead-owner": func(t *testing.T, s *Store, _ *handClock) {
 		mustEnqueue(t, s, "mail", small("a"))
 		plantRecord(t, s.dir, encodeRecord(queue.Owner{Token: namedToken("dead").String(), PID: 4711, Host: "localhost", Boot: goldenNow.BootID, Since: goldenNow.Wall}))
@@ -324,6 +356,17 @@ func makeBusy(t *testing.T, s *Store, now *handClock) {
 		t.Fatal(err)
 	}
 	mustDo(t, s.Set(ctx, Settings{OnDeadOwner: AutoRecover}))
+}
+
+// makeImport leaves an import open that has brought one message of each kind into a queue
+// that was there.
+func makeImport(t *testing.T, s *Store, now *handClock) *Import {
+	mustEnqueue(t, s, "mail", small("old"), small("both"))
+	mustDo(t, s.SetFailedNamespace(t.Context(), "mail", "mail-failed"))
+	now.Wall, now.Boot = now.Wall.Add(time.Second), now.Boot+time.Second
+	return mustImport(t, s, "mail", namedToken("import"),
+		foreign("both", ImportedClaimed), foreign("twice", ImportedClaimed), foreign("twice", ImportedPending),
+		foreign("waits", ImportedPending), foreign("bad", ImportedFailed))
 }
 
 // makeLater fills the fields that the format has room for and this version's calls do

@@ -46,7 +46,8 @@ func (v *view) revision() uint64 {
 }
 
 // Peek shows the next n messages that a claim would take, with their payloads. It
-// moves nothing. A payload that cannot be delivered shows as its LastError.
+// moves nothing. A payload that cannot be delivered shows as its LastError. In a queue
+// with an open import they are those that a claim would take if it were closed now.
 func (s *Store) Peek(ctx context.Context, name string, n int) ([]queue.Entry, error) {
 	if err := queue.CheckQueue(name); err != nil {
 		return nil, err

@@ -110,6 +110,7 @@ var looksAtAll = []struct {
 		return second(s.ShowFailed(ctx, "a", queue.FailedOptions{}))
 	}},
 	{"settings", func(ctx context.Context, s *Store) error { return second(s.Settings(ctx)) }},
+	{"imports", func(ctx context.Context, s *Store) error { return second(s.Imports(ctx)) }},
 	{"verify", func(ctx context.Context, s *Store) error { return second(s.Verify(ctx, VerifyOptions{})) }},
 }
 
@@ -135,6 +136,12 @@ var writers = []struct {
 	{"clear", func(ctx context.Context, s *Store) error { return second(s.Clear(ctx, "mail", queue.ClearOptions{})) }},
 	{"purge", func(ctx context.Context, s *Store) error { return s.Purge(ctx, "a", queue.PurgeOptions{}) }},
 	{"set", func(ctx context.Context, s *Store) error { return s.Set(ctx, Settings{OnDeadOwner: AutoRecover}) }},
+	{"open an import", func(ctx context.Context, s *Store) error { return second(s.OpenImport(ctx, "mail", NewImportToken())) }},
+	{"import", func(ctx context.Context, s *Store) error {
+		return second((&Import{s: s, token: token{1}}).Add(ctx, foreign("z", ImportedPending)))
+	}},
+	{"close an import", func(ctx context.Context, s *Store) error { return (&Import{s: s, token: token{1}}).Close(ctx) }},
+	{"abandon an import", func(ctx context.Context, s *Store) error { return (&Import{s: s, token: token{1}}).Abandon(ctx) }},
 	{"recover", func(ctx context.Context, s *Store) error { return second(s.Recover(ctx)) }},
 	{"resolve", func(ctx context.Context, s *Store) error {
 		return second(s.Resolve(ctx, &queue.UncertainError{Store: s.ID(), Commit: namedToken("x").String()}))

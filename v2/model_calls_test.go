@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -101,7 +102,7 @@ func (m *modelRun) enqueueBatch() {
 	if refused != nil {
 		m.want = before
 		var batch *queue.BatchError
-		if m.is(err, queue.ErrDuplicate); !errors.As(err, &batch) || len(batch.Refused) != len(refused) {
+		if m.is(err, cmp.Or(m.want.refusal(name), queue.ErrDuplicate)); !errors.As(err, &batch) || len(batch.Refused) != len(refused) {
 			m.Fatalf("got %v, want the refusals %v", err, refused)
 		}
 		for i, x := range batch.Refused {

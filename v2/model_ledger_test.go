@@ -3,7 +3,9 @@
 package holdfast
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +20,13 @@ type ledger struct {
 	fence  uint64
 	queues map[string]*ledgerQueue
 	failed map[ledgerName]*ledgerMessage
+
+	imports map[token]ledgerImport
+}
+
+type ledgerImport struct {
+	queue string
+	open  bool
 }
 
 // A ledgerName is a failed name in its namespace.
@@ -53,6 +62,7 @@ type ledgerMessage struct {
 
 	failedAt int64
 	fault    ledgerFault
+	by       token // the open import that brought it; zero: none
 }
 
 type ledgerStage string
@@ -78,7 +88,7 @@ const (
 var errUnreadable = errors.New("input/output error")
 
 func newLedger(spaces map[string]string) *ledger {
-	l := &ledger{queues: map[string]*ledgerQueue{}, failed: map[ledgerName]*ledgerMessage{}}
+	l := &ledger{queues: map[string]*ledgerQueue{}, failed: map[ledgerName]*ledgerMessage{}, imports: map[token]ledgerImport{}}
 	for name, space := range spaces {
 		l.queues[name] = &ledgerQueue{name: name, space: space}
 	}
@@ -86,7 +96,7 @@ func newLedger(spaces map[string]string) *ledger {
 }
 
 func (l *ledger) clone() *ledger {
-	c := &ledger{fence: l.fence, queues: map[string]*ledgerQueue{}, failed: map[ledgerName]*ledgerMessage{}}
+	c := &ledger{fence: l.fence, queues: map[string]*ledgerQueue{}, failed: map[ledgerName]*ledgerMessage{}, imports: maps.Clone(l.imports)}
 	for name, q := range l.queues {
 		copied := *q
 		copied.live = nil
@@ -117,25 +127,23 @@ func (l *ledger) byGeneration() map[string]*ledgerMessage {
 	return all
 }
 
-// first is the generation of id that is delivered first, or nil.
-func (q *ledgerQueue) first(id string) *ledgerMessage {
+// of is the generation of id that was claimed once, or the one that never was, or nil.
+func (q *ledgerQueue) of(id string, claimed bool) *ledgerMessage {
 	for _, m := range q.live {
-		if m.id == id {
+		if m.id == id && claimed == (m.stage != stageWaiting) {
 			return m
 		}
 	}
 	return nil
 }
 
-// newest is the generation of id that was enqueued last, or nil.
+// first is the generation of id that is delivered first, or nil: what was claimed once
+// goes before what never was, even when an import brought it later.
+func (q *ledgerQueue) first(id string) *ledgerMessage { return cmp.Or(q.of(id, true), q.of(id, false)) }
+
+// newest is the generation of id that was accepted last, or nil.
 func (q *ledgerQueue) newest(id string) *ledgerMessage {
-	var newest *ledgerMessage
-	for _, m := range q.live {
-		if m.id == id {
-			newest = m
-		}
-	}
-	return newest
+	return cmp.Or(q.of(id, false), q.of(id, true))
 }
 
 func (q *ledgerQueue) remove(gone *ledgerMessage) {
@@ -223,6 +231,9 @@ func (q *ledgerQueue) turns(now instant) []*ledgerMessage {
 // generation of a new one.
 func (l *ledger) enqueue(name string, a arrival, now instant) (m *ledgerMessage, kept bool, err error) {
 	q := l.queues[name]
+	if l.importing(name) {
+		return nil, false, ErrImporting
+	}
 	if old := q.newest(a.id); old != nil {
 		switch a.ifExists {
 		case queue.Refuse:
@@ -250,6 +261,9 @@ func (l *ledger) enqueue(name string, a arrival, now instant) (m *ledgerMessage,
 // ends where it cannot be read now.
 func (l *ledger) claim(name string, t taking, now instant) (delivered []*ledgerMessage, aside []ledgerName, err error) {
 	q := l.queues[name]
+	if l.importing(name) {
+		return nil, nil, ErrImporting
+	}
 	for again := !q.paused; again && len(delivered) < t.max; {
 		due := q.due(now)
 		if t.fair {
@@ -287,6 +301,9 @@ func (l *ledger) claim(name string, t taking, now instant) (delivered []*ledgerM
 
 func (l *ledger) load(name, id string, t taking, now instant, dead deaths) (m *ledgerMessage, aside ledgerName, err error) {
 	q := l.queues[name]
+	if l.importing(name) {
+		return nil, aside, ErrImporting
+	}
 	if m = q.first(id); m == nil {
 		return nil, aside, queue.ErrNotFound
 	}

@@ -49,6 +49,8 @@ func (l *ledger) proven(store string, x queue.Receipt) (q *ledgerQueue, m *ledge
 			continue
 		case m.attempts != x.Attempt, m.stage != stageLeased && m.stage != stageReaped:
 			return nil, nil, m.attempts, queue.ErrStale
+		case l.importing(x.Queue):
+			return nil, nil, m.attempts, ErrImporting
 		}
 		return q, m, m.attempts, nil
 	}
@@ -146,6 +148,12 @@ func (l *ledger) reap(o queue.ReapOptions, now instant, dead deaths) (out []queu
 		if o.Queues != nil && !slices.Contains(o.Queues, name) {
 			continue
 		}
+		if l.importing(name) {
+			if o.Queues != nil {
+				trouble = ErrImporting
+			}
+			continue
+		}
 		for _, m := range slices.Clone(q.live) {
 			if m.stage != stageLeased || len(out) == o.Limit {
 				continue
@@ -200,6 +208,9 @@ func (l *ledger) reprocess(name ledgerName) error {
 		return queue.ErrNotFailed
 	}
 	q := l.queues[m.queue]
+	if l.importing(m.queue) {
+		return ErrImporting
+	}
 	for _, other := range q.live {
 		if other.id == m.id && other.stage != stageWaiting {
 			return queue.ErrInFlight
@@ -221,13 +232,19 @@ func (l *ledger) purge(name ledgerName) error {
 	if m == nil {
 		return queue.ErrNotFailed
 	}
+	if l.importing(m.queue) {
+		return ErrImporting
+	}
 	delete(l.failed, name)
 	l.queues[m.queue].counted.Purged++
 	return nil
 }
 
-func (l *ledger) clear(name string, leasedToo bool) (n uint64) {
+func (l *ledger) clear(name string, leasedToo bool) (n uint64, err error) {
 	q := l.queues[name]
+	if l.importing(name) {
+		return 0, ErrImporting
+	}
 	q.live = slices.DeleteFunc(q.live, func(m *ledgerMessage) bool {
 		if m.stage == stageLeased && !leasedToo {
 			return false
@@ -236,5 +253,5 @@ func (l *ledger) clear(name string, leasedToo bool) (n uint64) {
 		return true
 	})
 	q.counted.Cleared += n
-	return n
+	return n, nil
 }

@@ -106,27 +106,35 @@ func (m *modelRun) clearOne() {
 		return
 	}
 	name, leasedToo := m.queueName(), rapid.Bool().Draw(m.t, "leased too")
-	if got, want := m.clear(name, leasedToo), m.want.clear(name, leasedToo); got != want {
+	got, err := m.tryClear(name, leasedToo)
+	want, wantErr := m.want.clear(name, leasedToo)
+	if m.is(err, wantErr); got != want {
 		m.Fatalf("cleared %d, want %d", got, want)
 	}
 }
 
 func (m *modelRun) pauseOne() {
 	q := m.want.queues[m.queueName()]
-	q.paused = !q.paused && rapid.Bool().Draw(m.t, "pause")
-	m.pause(q.name, q.paused)
+	paused := !q.paused && rapid.Bool().Draw(m.t, "pause")
+	if m.is(m.pause(q.name, paused), m.want.refusal(q.name)); !m.want.importing(q.name) {
+		q.paused = paused
+	}
 }
 
 func (m *modelRun) namespaceOne() {
 	q := m.want.queues[m.queueName()]
-	q.space = rapid.SampledFrom(modelNamespaces).Draw(m.t, "space")
-	m.setNamespace(q.name, q.space)
+	space := rapid.SampledFrom(modelNamespaces).Draw(m.t, "space")
+	if m.is(m.setNamespace(q.name, space), m.want.refusal(q.name)); !m.want.importing(q.name) {
+		q.space = space
+	}
 }
 
 func (m *modelRun) cursorOne() {
 	q := m.want.queues[m.queueName()]
-	q.cursor = rapid.SampledFrom([]string{"", "1", "22"}).Draw(m.t, "cursor")
-	m.is(m.setCursor(q.name, q.cursor), nil)
+	cursor := rapid.SampledFrom([]string{"", "1", "22"}).Draw(m.t, "cursor")
+	if m.is(m.setCursor(q.name, cursor), m.want.refusal(q.name)); !m.want.importing(q.name) {
+		q.cursor = cursor
+	}
 }
 
 // A modelChange is one change of an update: made in the ledger, where the core's
@@ -199,6 +207,9 @@ func (m *modelRun) change() modelChange {
 	case "cursor":
 		cursor := rapid.SampledFrom([]string{"", "1", "22"}).Draw(m.t, "cursor")
 		return modelChange{queue.CursorChange{Queue: name, Cursor: cursor}, func(queue.Outcome) (func(), error) {
+			if err := m.want.refusal(name); err != nil {
+				return nil, err
+			}
 			m.want.queues[name].cursor = cursor
 			return func() {}, nil
 		}}

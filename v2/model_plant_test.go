@@ -229,16 +229,16 @@ var modelBugs = map[string]func(c *coreCalls){
 		c.purge = func(d *draft, _, name string) error { return d.purge("", name) }
 	},
 	"clear does not count": func(c *coreCalls) {
-		c.clear = func(d *draft, name string, leasedToo bool) uint64 {
-			n := d.clear(name, leasedToo)
+		c.clear = func(d *draft, name string, leasedToo bool) (uint64, error) {
+			n, err := d.clear(name, leasedToo)
 			if n > 0 {
 				d.queue(name).counters.Cleared -= n
 			}
-			return n
+			return n, err
 		}
 	},
 	"clear takes leased messages unasked": func(c *coreCalls) {
-		c.clear = func(d *draft, name string, _ bool) uint64 { return d.clear(name, true) }
+		c.clear = func(d *draft, name string, _ bool) (uint64, error) { return d.clear(name, true) }
 	},
 	"an enqueue writes into the committed state": func(c *coreCalls) {
 		c.enqueue = func(d *draft, name string, a arrival, maxState int64) (queue.Enqueued, error) {
@@ -289,6 +289,7 @@ func claimOf(d *draft, x queue.Receipt) *claim {
 
 func TestModelFindsPlantedBugs(t *testing.T) {
 	maps.Copy(modelBugs, modelReturnBugs)
+	maps.Copy(modelBugs, modelImportBugs)
 	for _, name := range slices.Sorted(maps.Keys(modelBugs)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ func (m *modelRun) see() {
 		if got, want := status.Queues[name], m.want.status(name, now); got != want {
 			m.Fatalf("%s: status %+v, want %+v", name, got, want)
 		}
-		empty = empty && len(q.live) == 0
+		empty = empty && len(q.live) == 0 && !m.want.importing(name)
 
 		// The listing, in order of delivery, and what a peek shows.
 		var listed []queue.Entry
@@ -61,13 +61,15 @@ func (m *modelRun) see() {
 				m.Fatalf("%s: due are, fair %v, %v, want %v", name, fair, got, want)
 			}
 		}
-		if yes, _ := st.due([]string{name}, now); yes != (!q.paused && len(q.due(now)) > 0) {
+		importing := m.want.importing(name)
+		if yes, _ := st.due([]string{name}, now); yes != (!q.paused && !importing && len(q.due(now)) > 0) {
 			m.Fatalf("%s: due: %v", name, yes)
 		}
 	}
 	if status.Complete() != empty {
 		m.Fatalf("complete: %v, and nothing is live: %v", status.Complete(), empty)
 	}
+	m.seeImports(st)
 	m.seeFailed(st)
 	m.seeReceipts(st, store)
 	m.seePayloads(st)
@@ -139,7 +141,7 @@ func (m *modelRun) seePayloads(st *state) {
 // status gives the gauges and counters of a queue.
 func (l *ledger) status(name string, now instant) queue.QueueStatus {
 	q := l.queues[name]
-	s := queue.QueueStatus{Paused: q.paused, FailedNamespace: q.space, Counters: q.counted}
+	s := queue.QueueStatus{Paused: q.paused, FailedNamespace: q.space, Importing: l.importing(name), Counters: q.counted}
 	for _, m := range q.live {
 		if m.stage == stageLeased {
 			s.Processing++

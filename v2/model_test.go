@@ -177,7 +177,12 @@ func (m *modelRun) drop() {
 var modelSometimes = []string{
 	"enqueue batch", "release", "retry", "extend", "fail", "replace payload", "update", "refused update", "reap", "reap one",
 	"purge", "clear", "pause", "namespace", "cursor", "harm", "holder", "drop", "load", "ack", "claim again", "enqueue again", "time",
+	"close import", "abandon import",
 }
+
+// modelImporting are the actions that most runs are without: a queue with an open import
+// does little else.
+var modelImporting = []string{"open import", "import", "close import", "abandon import"}
 
 // modelProperty is what holds of a core.
 func modelProperty(calls coreCalls) func(t *rapid.T) {
@@ -191,12 +196,18 @@ func modelProperty(calls coreCalls) func(t *rapid.T) {
 			"fail": act(m.failOne), "replace payload": act(m.replaceOne), "update": act(m.updateSome), "refused update": act(m.refusedUpdate),
 			"reap": act(m.reapSome), "reap one": act(m.reapOne), "reprocess": act(m.reprocessOne), "purge": act(m.purgeOne),
 			"clear": act(m.clearOne), "pause": act(m.pauseOne), "namespace": act(m.namespaceOne), "cursor": act(m.cursorOne),
+			"open import": act(m.openOne), "import": act(m.importSome), "close import": act(m.closeOne), "abandon import": act(m.abandonOne),
 			"time": act(m.passTime), "harm": act(m.harm), "holder": act(m.fate),
 			"commit": act(m.commit), "drop": act(m.drop),
 			"": act(m.see),
 		}
 		for _, name := range modelSometimes { // without some, the others meet more often
 			if rapid.Bool().Draw(t, "without "+name) {
+				delete(actions, name)
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "without imports") > 0 {
+			for _, name := range modelImporting {
 				delete(actions, name)
 			}
 		}

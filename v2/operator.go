@@ -17,9 +17,9 @@ func (s *Store) Clear(ctx context.Context, name string, o queue.ClearOptions) (u
 		return 0, err
 	}
 	var n uint64
-	err := s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) error {
-		n = v.draft.clear(name, o.Leased)
-		return nil
+	err := s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) (err error) {
+		n, err = v.draft.clear(name, o.Leased)
+		return err
 	}, uncertain: func(u *queue.UncertainError) { u.Cleared = n }})
 	if err != nil {
 		return 0, err
@@ -49,8 +49,9 @@ func checkFailed(space, name string) error {
 // the lock that the kernel let go of, and returns their messages; at o.MaxLapses it
 // moves them to failed. A named claim is ended whatever its deadline, the operator's
 // act. On nil that is durable; nothing to end makes no commit. A holder that cannot
-// be asked (EMFILE, EIO) is an error only when nothing else was ended. Refusals of a
-// named claim: queue.ErrStale, queue.ErrGone.
+// be asked (EMFILE, EIO) is an error only when nothing else was ended. The leases of a
+// queue with an open import wait; where it was named that is ErrImporting, when nothing
+// else was ended. Refusals of a named claim: queue.ErrStale, queue.ErrGone, ErrImporting.
 func (s *Store) Reap(ctx context.Context, o queue.ReapOptions) ([]queue.Returned, error) {
 	o, err := o.Checked()
 	if err != nil {

@@ -71,6 +71,14 @@ var plantedBugs = []struct {
 		{"wake.go", "	w.arming <- struct{}{}\n	defer func() { <-w.arming }()\n", ""}}},
 	{"a commit that wakes nobody", "TestCommitsWake", []edit{
 		{"wake.go", "	for p := range w.waiters {\n		p.tell(commit)", "	for p := range map[*parked]bool{} {\n		p.tell(commit)"}}},
+	{"a closed import forgotten", "TestCrashImportRunAgain$/^crash$", []edit{
+		{"import.go", "	list[i].open = false\n	d.setImports(list)\n", "	d.setImports(slices.Delete(list, i, i+1))\n"}}},
+	{"an import that brings again what it has brought", "TestCrashImportRunAgain$/^crash$", []edit{
+		{"import.go", "			return old.claimed.mark == t, d.taken(t, name, m, &old.claimed.ref)\n", ""}}},
+	{"a claim from an open import", "TestImport$", []edit{
+		{"claim.go", "	if err := d.unlessImporting(name); err != nil {\n		return out, err\n	}\n", ""}}},
+	{"an open import taken for complete", "TestWaitForAnImport", []edit{
+		{"gauges.go", "		_, g.Importing = st.importInto(name)\n", ""}}},
 	{"an error read as not there", "TestFaultResumeOfAWholeStore", []edit{
 		{"create.go", "	_, err = space.Lstat(stateFile)\n	if errors.Is(err, fs.ErrNotExist) {", "	_, err = space.Lstat(stateFile)\n	if err != nil {"},
 		{"create.go", "case formatFile, lockFile, reserveFile:", "case formatFile, lockFile, reserveFile, stateFile:"}}},

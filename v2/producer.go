@@ -18,7 +18,7 @@ import (
 //
 // An ID that is live already is refused with queue.ErrDuplicate, unless the message
 // says Keep or Replace. Other refusals: queue.ErrInvalid…, queue.ErrTooLarge,
-// queue.ErrFull; ErrStaleLock. Nothing is enqueued then. queue.ErrUncertain says
+// queue.ErrFull; ErrImporting; ErrStaleLock. Nothing is enqueued then. queue.ErrUncertain says
 // that it may have been: Resolve tells.
 func (s *Store) Enqueue(ctx context.Context, name string, m queue.Message) (queue.Enqueued, error) {
 	if err := queue.CheckQueue(name); err != nil {

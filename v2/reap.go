@@ -29,8 +29,9 @@ func (d *draft) ended(c *claim, dead deaths) (why queue.ReapCause, yes bool, err
 }
 
 // reap ends leases that are over, the oldest messages of each queue first. Holders
-// that cannot be asked now spoil nothing: their leases wait for the next reaping.
-// That is an error only when nothing else was found to end.
+// that cannot be asked now spoil nothing: their leases wait for the next reaping, as do
+// those of a queue with an open import. That is an error only when nothing else was
+// found to end, and in the second case only where the queue was named.
 func (d *draft) reap(o queue.ReapOptions, dead deaths) ([]queue.Returned, error) {
 	if o.Receipt != nil {
 		return d.reapOne(*o.Receipt, o.MaxLapses)
@@ -39,6 +40,12 @@ func (d *draft) reap(o queue.ReapOptions, dead deaths) ([]queue.Returned, error)
 	var unknown error
 	for _, q := range d.st.queues {
 		if len(o.Queues) > 0 && !slices.Contains(o.Queues, q.name) {
+			continue
+		}
+		if err := d.unlessImporting(q.name); err != nil {
+			if len(o.Queues) > 0 {
+				unknown = err
+			}
 			continue
 		}
 		type end struct {

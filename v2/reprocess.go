@@ -16,6 +16,9 @@ func (d *draft) reprocess(space, name string) error {
 	if e == nil {
 		return fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
 	}
+	if err := d.unlessImporting(e.queue); err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
 	var pending *ref
 	if old := d.st.queue(e.queue); old != nil {
 		if s, _ := old.find(e.id); s != nil {

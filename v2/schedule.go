@@ -138,6 +138,9 @@ func (st *state) due(names []string, now instant) (yes bool, next int64) {
 		if q.paused || len(names) > 0 && !slices.Contains(names, q.name) {
 			continue
 		}
+		if _, open := st.importInto(q.name); open {
+			continue // when it closes, that is a commit
+		}
 		l := &q.at(millis).line
 		if len(l.free) > 0 || len(l.heads) > 0 {
 			return true, 0

@@ -10,7 +10,8 @@ import (
 
 // held gives the slot whose claim is exactly the one that r proves, or why r is no
 // longer good. After a reaping the last receipt stays good until the next claim;
-// every other return ends it at once.
+// every other return ends it at once. A good one waits while an import into the queue is
+// open.
 func (d *draft) held(r queue.Receipt) (*slot, error) {
 	if r.Store != d.st.store.String() {
 		return nil, fmt.Errorf("%s names store %s, this is %s: %w", r, r.Store, d.st.store, queue.ErrInvalidReceipt)
@@ -30,7 +31,7 @@ func (d *draft) held(r queue.Receipt) (*slot, error) {
 		case !c.standing():
 			return nil, lost(r, c.attempts, c.returned.String(), queue.ErrStale)
 		}
-		return s, nil
+		return s, d.unlessImporting(r.Queue)
 	case s.pending != nil && s.pending.gen.String() == r.Generation:
 		return nil, lost(r, s.pending.attempts, "not claimed", queue.ErrStale)
 	}

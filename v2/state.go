@@ -20,6 +20,7 @@ type state struct {
 	fence      uint64 // claims made so far in the whole store
 	recoveries uint64 // fresh revisions published by Recover or a resolution
 	resolved   []outcome
+	imports    []importRecord // by the text of their tokens
 	queues     []*queueState  // by name
 	failed     []*failedSpace // by name
 }
@@ -73,6 +74,7 @@ type ref struct {
 	notBefore int64  // Unix milliseconds; 0: none
 	key       string
 	lastError string
+	mark      token // of the open import that brought it; zero: none
 }
 
 // A claim is a generation that has been claimed at least once. It stays on the

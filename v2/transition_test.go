@@ -38,11 +38,15 @@ type coreCalls struct {
 	fail           func(d *draft, r queue.Receipt, cause, as string) (string, error)
 	replacePayload func(d *draft, r queue.Receipt, payload []byte) error
 	purge          func(d *draft, space, name string) error
-	clear          func(d *draft, name string, leasedToo bool) uint64
+	clear          func(d *draft, name string, leasedToo bool) (uint64, error)
 	pause          func(d *draft, name string, paused bool) error
 	setNamespace   func(d *draft, name, space string) error
 	setCursor      func(d *draft, name, cursor string) error
 	update         func(v *view, steps []step) ([]queue.Outcome, error)
+	openImport     func(d *draft, name string, t token) (closed bool, err error)
+	importAll      func(d *draft, t token, ms []imported, maxState int64) (added int, err error)
+	closeImport    func(d *draft, t token) error
+	abandonImport  func(d *draft, t token) error
 	pack           func(d *draft, newToken func() (token, error)) ([]object, error)
 }
 
@@ -51,7 +55,8 @@ func soundCalls() coreCalls {
 		(*draft).enqueue, (*draft).enqueueAll, (*draft).claim, (*draft).load, (*draft).ack, (*draft).release,
 		(*draft).retry, (*draft).extend, (*draft).reap, (*draft).reprocess,
 		(*draft).fail, (*draft).replacePayload, (*draft).purge, (*draft).clear,
-		(*draft).pause, (*draft).setNamespace, (*draft).setCursor, (*view).update, (*draft).pack,
+		(*draft).pause, (*draft).setNamespace, (*draft).setCursor, (*view).update,
+		(*draft).openImport, (*draft).importAll, (*draft).closeImport, (*draft).abandonImport, (*draft).pack,
 	}
 }
 
@@ -453,13 +458,22 @@ func (r *rig) purge(space, name string) error {
 	return r.apply("purge", func(d *draft) error { return r.calls.purge(d, space, name) })
 }
 
-func (r *rig) clear(name string, leasedToo bool) (n uint64) {
+func (r *rig) clear(name string, leasedToo bool) uint64 {
 	r.Helper()
-	_ = r.apply("clear", func(d *draft) error {
-		n = r.calls.clear(d, name, leasedToo)
-		return nil
-	})
+	n, err := r.tryClear(name, leasedToo)
+	if err != nil {
+		r.Fatal(err)
+	}
 	return n
+}
+
+func (r *rig) tryClear(name string, leasedToo bool) (n uint64, err error) {
+	r.Helper()
+	err = r.apply("clear", func(d *draft) (err error) {
+		n, err = r.calls.clear(d, name, leasedToo)
+		return err
+	})
+	return n, err
 }
 
 // reap ends one lease.
@@ -473,16 +487,16 @@ func (r *rig) reap(name, id string) {
 }
 
 // pause pauses a queue or resumes it.
-func (r *rig) pause(name string, paused bool) {
+func (r *rig) pause(name string, paused bool) error {
 	r.Helper()
-	_ = r.apply("pause", func(d *draft) error {
+	return r.apply("pause", func(d *draft) error {
 		return r.calls.pause(d, name, paused)
 	})
 }
 
-func (r *rig) setNamespace(name, space string) {
+func (r *rig) setNamespace(name, space string) error {
 	r.Helper()
-	_ = r.apply("setNamespace", func(d *draft) error {
+	return r.apply("setNamespace", func(d *draft) error {
 		return r.calls.setNamespace(d, name, space)
 	})
 }

@@ -12,7 +12,7 @@ import (
 // WaitDue returns nil when, in one snapshot, a claim of one of the queues (none named:
 // of any queue) would have taken a message. Another claimer may still be first. It
 // parks until a commit, of this process or another, or the passing of time makes one
-// due; a paused queue has none. It changes nothing and may be called on a store that
+// due; a paused queue has none, nor has one with an open import. It changes nothing and may be called on a store that
 // was opened for looking.
 //
 // Between changes it does nothing but look whether state.json is still the same file,
@@ -37,7 +37,7 @@ func (s *Store) WaitDue(ctx context.Context, queues ...string) error {
 // processing. With IgnoreScheduled messages that are not due yet are left aside, and
 // what is blocked behind them. With Message, which needs exactly one queue, it returns
 // when no generation of that ID is live, or, with IgnoreScheduled, when it is not due
-// yet.
+// yet. None of this is so while an import into the queue is open.
 //
 // That says nothing about success, nor that no more will come. It parks as WaitDue
 // does, has the same errors, and never decides on a look without the lock, whatever
@@ -64,6 +64,9 @@ func (s *Store) Wait(ctx context.Context, o queue.WaitOptions) (queue.Status, er
 // complete reports whether what a Wait asks for is done.
 func (st *state) complete(o queue.WaitOptions, now instant) bool {
 	if o.Message != "" {
+		if _, open := st.importInto(o.Queues[0]); open {
+			return false // it may still come, and what is there may be taken back
+		}
 		q := st.queue(o.Queues[0])
 		if q == nil {
 			return true
@@ -79,7 +82,7 @@ func (st *state) complete(o queue.WaitOptions, now instant) bool {
 	for _, g := range st.status(o.Queues, now).Queues {
 		done := g.Complete()
 		if o.IgnoreScheduled {
-			done = g.Processing == 0 && g.Ready == 0
+			done = g.Processing == 0 && g.Ready == 0 && !g.Importing
 		}
 		if !done {
 			return false

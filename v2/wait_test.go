@@ -84,6 +84,9 @@ var waitStates = []struct {
 		m.IfExists = queue.Replace
 		mustEnqueue(t, sc.Store, q, m)
 	}, false, false, false, false},
+	{"an import open", func(t *testing.T, sc *wakeScene, q string) {
+		mustImport(t, sc.Store, q, namedToken("import"))
+	}, false, false, false, false},
 	{"blocked behind its key", func(t *testing.T, sc *wakeScene, q string) {
 		mustEnqueue(t, sc.Store, q, waitKeyed("n", "k"), waitKeyed("m", "k"))
 		mustClaim(t, sc.Store, q, queue.ClaimOptions{})
