@@ -1,8 +1,9 @@
-# Nothing here needs more than Go. `make help` says what there is.
+# Nothing here but interop needs more than Go. `make help` says what there is.
 GO       ?= go
 FUZZTIME ?= 30s
+INTEROP  ?= $(or $(HOLDFAST_FS_SAFE),$(HOME)/.cache/holdfast-interop)
 
-.PHONY: help check test race fuzz demo
+.PHONY: help check test race fuzz interop bench demo
 
 help: ## print this help
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +19,13 @@ race: ## run every test under the race detector (needs a C compiler)
 
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	.ci/fuzz $(FUZZTIME)
+
+interop: ## run v1 beside the npm package that it shares its directories with (needs npm)
+	.ci/npm "$(INTEROP)"
+	HOLDFAST_FS_SAFE="$(INTEROP)" $(GO) test -run 'TestInterop' -v ./v1
+
+bench: ## measure the v1 store: mechanisms and routes, interleaved with a control
+	$(GO) -C bench run ./v1
 
 demo: ## two workers, one killed inside a message, one inside a commit; nothing is lost
 	$(GO) run ./cmd/holdfast demo

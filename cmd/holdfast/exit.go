@@ -11,6 +11,8 @@ import (
 	"slices"
 	"syscall"
 
+	"example.com/holdfast/migrate"
+	v1 "example.com/holdfast/v1"
 	holdfast "example.com/holdfast/v2"
 
 	"example.com/holdfast/queue"
@@ -74,6 +76,20 @@ var kinds = []kind{
 	{errNothing, "nothing", exitNothing, otherwise},
 	{errTimedOut, "timed_out", exitNothing, "holdfast status {queue} --dir {dir}"},
 
+	// Of import-v1, before what they wrap; where the next command depends on the import it
+	// comes from aboutImport.
+	{migrate.ErrNotFenced, "not_fenced", exitUsage, "{command} --help"},
+	{migrate.ErrLocked, "v1_locked", exitOperator, "{command} --help"},
+	{migrate.ErrAmbiguous, "v1_ambiguous", exitOperator, "{command} --help"},
+	{migrate.ErrUnimportable, "unimportable", exitUsage, "{command} --help"},
+	{migrate.ErrTaken, "ids_taken", exitRefused, "holdfast ls {queue} --dir {dir}"},
+	{migrate.ErrOtherImport, "other_import", exitRefused, otherwise},
+	{migrate.ErrClosedSource, "closed_source", exitRefused, "holdfast status {queue} --dir {dir}"},
+	{migrate.ErrMarker, "marker", exitOperator, otherwise},
+	{migrate.ErrFence, "fence", exitOperator, "{command} --help"},
+	{migrate.ErrNoImport, "no_import", exitNothing, otherwise},
+	{migrate.ErrNotClosed, "not_closed", exitRefused, otherwise},
+
 	{queue.ErrUncertain, "uncertain", exitOperator, "holdfast recover --dir {dir}"},
 	{holdfast.ErrUnresolved, "unresolved", exitOperator, otherwise},
 	{holdfast.ErrStaleLock, "stale_lock", exitOperator, "holdfast recover --dir {dir}"},
@@ -89,6 +105,8 @@ var kinds = []kind{
 	{holdfast.ErrNotEmpty, "not_empty", exitRefused, "holdfast init --dir {dir}/holdfast"},
 	{holdfast.ErrFilesystem, "unsupported_filesystem", exitRefused, "df {dir}"},
 	{holdfast.ErrReadOnly, "read_only", exitRefused, otherwise},
+	{holdfast.ErrImporting, "importing", exitRefused, "holdfast import-v1 --from DIR --queue {queue} --i-have-stopped-old-programs --dir {dir}"},
+	{holdfast.ErrNotImporting, "not_importing", exitRefused, "holdfast status {queue} --dir {dir}"},
 
 	{queue.ErrInvalidName, "invalid_name", exitUsage, "{command} --help"},
 	{queue.ErrInvalidPayload, "invalid_payload", exitUsage, "{command} --help"},
@@ -109,6 +127,25 @@ var kinds = []kind{
 	{queue.ErrFailedExists, "failed_exists", exitRefused, "holdfast failed show {name}{space} --dir {dir}"},
 	{queue.ErrNotFailed, "not_failed", exitNothing, "holdfast failed ls{space} --dir {dir}"},
 	{queue.ErrInFlight, "in_flight", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
+
+	// Of a v1 directory, by the package's codes where it has one.
+	{v1.ErrSourceBusy, "v1_busy", exitRefused, otherwise},
+	{v1.ErrNoDirectory, "v1_no_directory", exitOperator, otherwise},
+	{v1.ErrHelperUnavailable, "v1_helper_unavailable", exitRefused, otherwise},
+	{v1.ErrLockStale, "v1_lock_stale", exitOperator, otherwise},
+	{v1.ErrLockTimeout, "v1_lock_timeout", exitOperator, otherwise},
+	{v1.ErrPathMismatch, "v1_path_mismatch", exitOperator, otherwise},
+	{v1.ErrNotFile, "v1_not_file", exitOperator, otherwise},
+	{v1.ErrChanged, "v1_changed", exitOperator, otherwise},
+	{v1.ErrUncertain, "v1_uncertain", exitIO, otherwise},
+	{v1.ErrImported, "v1_imported", exitRefused, otherwise},
+	{v1.ErrAlreadyExists, "v1_already_exists", exitRefused, otherwise},
+	{v1.ErrNoFailedDir, "v1_no_failed_dir", exitUsage, "{command} --help"},
+	{v1.ErrInvalidPath, "v1_invalid_path", exitUsage, "{command} --help"},
+	{v1.ErrInvalidJSON, "v1_invalid_json", exitUsage, "{command} --help"},
+	{v1.ErrTooLarge, "v1_too_large", exitUsage, "{command} --help"},
+	{v1.ErrOptions, "v1_options", exitUsage, "{command} --help"},
+	{v1.ErrNotFound, "v1_not_found", exitNothing, otherwise},
 
 	{queue.ErrClosed, "closed", exitIO, otherwise},
 	{errors.ErrUnsupported, "unsupported", exitRefused, "holdfast --help"},

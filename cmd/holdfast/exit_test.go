@@ -13,8 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"example.com/holdfast/migrate"
+	v1 "example.com/holdfast/v1"
 	holdfast "example.com/holdfast/v2"
 
 	"example.com/holdfast/queue"
@@ -52,6 +55,36 @@ func TestErrorCodesArePinned(t *testing.T) {
 		{holdfast.ErrNotEmpty, "not_empty", 5},
 		{holdfast.ErrFilesystem, "unsupported_filesystem", 5},
 		{holdfast.ErrReadOnly, "read_only", 5},
+		{&holdfast.ImportingError{}, "importing", 5},
+		{holdfast.ErrNotImporting, "not_importing", 5},
+		{migrate.ErrNotFenced, "not_fenced", 2},
+		{&migrate.LocksError{}, "v1_locked", 3},
+		{&migrate.RecordsError{}, "v1_ambiguous", 3},
+		{&migrate.ProblemsError{What: migrate.ErrUnimportable, Problems: []migrate.Problem{{Err: queue.ErrTooLarge}}}, "unimportable", 2},
+		{&migrate.ProblemsError{What: migrate.ErrTaken, Problems: []migrate.Problem{{Err: queue.ErrDuplicate}}}, "ids_taken", 5},
+		{&migrate.MarkerError{What: migrate.ErrOtherImport}, "other_import", 5},
+		{&migrate.MarkerError{What: migrate.ErrClosedSource}, "closed_source", 5},
+		{migrate.ErrMarker, "marker", 3},
+		{&migrate.ProblemsError{What: migrate.ErrFence, Problems: []migrate.Problem{{Err: v1.ErrNotFound}}}, "fence", 3},
+		{migrate.ErrNoImport, "no_import", 1},
+		{&migrate.MarkerError{What: migrate.ErrNotClosed}, "not_closed", 5},
+		{&v1.Error{What: v1.ErrSourceBusy}, "v1_busy", 5},
+		{&v1.Error{What: v1.ErrNoDirectory, Err: fs.ErrNotExist}, "v1_no_directory", 3},
+		{&v1.LinkError{Errno: syscall.EACCES}, "v1_helper_unavailable", 5},
+		{&v1.LockError{What: v1.ErrLockStale}, "v1_lock_stale", 3},
+		{&v1.LockError{What: v1.ErrLockTimeout}, "v1_lock_timeout", 3},
+		{v1.ErrPathMismatch, "v1_path_mismatch", 3},
+		{v1.ErrNotFile, "v1_not_file", 3},
+		{v1.ErrChanged, "v1_changed", 3},
+		{v1.ErrUncertain, "v1_uncertain", 4},
+		{v1.ErrImported, "v1_imported", 5},
+		{v1.ErrAlreadyExists, "v1_already_exists", 5},
+		{v1.ErrNoFailedDir, "v1_no_failed_dir", 2},
+		{v1.ErrInvalidPath, "v1_invalid_path", 2},
+		{v1.ErrInvalidJSON, "v1_invalid_json", 2},
+		{v1.ErrTooLarge, "v1_too_large", 2},
+		{v1.ErrOptions, "v1_options", 2},
+		{v1.ErrNotFound, "v1_not_found", 1},
 		{queue.ErrInvalidName, "invalid_name", 2},
 		{queue.ErrInvalidPayload, "invalid_payload", 2},
 		{queue.ErrInvalidReceipt, "invalid_receipt", 2},
@@ -87,7 +120,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pkg, dir := range map[string]string{"queue": "../../queue", "holdfast": "../../v2"} {
+	for pkg, dir := range map[string]string{"queue": "../../queue", "holdfast": "../../v2", "v1": "../../v1", "migrate": "../../migrate"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)
@@ -118,7 +151,7 @@ func sentinels(t *testing.T, file string) (names []string) {
 	}
 	for _, decl := range f.Decls {
 		group, ok := decl.(*ast.GenDecl)
-		if !ok || group.Tok != token.VAR {
+		if !ok || group.Tok != token.VAR && group.Tok != token.CONST {
 			continue
 		}
 		for _, spec := range group.Specs {

@@ -25,6 +25,7 @@ type facts struct {
 	run                string // the next command, where the kind of error does not know it
 	advice             string // stands in the place of a next command
 	outside            bool   // it is not about the store: no path and no next command
+	place              string // what it is about where that is not the store's directory
 	ready, processing  uint64 // with the next three, what a queue holds though nothing is due
 	blocked, scheduled uint64
 	overdue            uint64
@@ -61,6 +62,7 @@ func factsOf(err error) facts {
 		f.space = pick(inner.space, f.space)
 		f.run, f.advice = pick(inner.run, f.run), pick(inner.advice, f.advice)
 		f.outside = f.outside || inner.outside
+		f.place = pick(inner.place, f.place)
 		f.ready, f.processing, f.blocked = max(f.ready, inner.ready), max(f.processing, inner.processing), max(f.blocked, inner.blocked)
 		f.scheduled, f.overdue = max(f.scheduled, inner.scheduled), max(f.overdue, inner.overdue)
 		f.receipts = append(f.receipts, inner.receipts...)
@@ -74,6 +76,10 @@ func factsOf(err error) facts {
 	var lost *queue.LostError
 	if errors.As(err, &lost) {
 		f.queue, f.id = lost.Queue, lost.ID
+	}
+	var importing *holdfast.ImportingError
+	if errors.As(err, &importing) {
+		f.queue = importing.Queue
 	}
 	var damaged *queue.DamagedError
 	if errors.As(err, &damaged) {
@@ -144,8 +150,8 @@ func (a *app) report(err error) {
 		return
 	}
 	where := ""
-	if k.exit != exitUsage && a.dir != "" && !f.outside && !strings.Contains(text, a.dir) {
-		where = a.dir + ": "
+	if place := pick(f.place, a.dir); k.exit != exitUsage && place != "" && !f.outside && !strings.Contains(text, place) {
+		where = place + ": "
 	}
 	if f.line != 0 {
 		where += fmt.Sprintf("line %d: ", f.line)

@@ -96,6 +96,15 @@ func TestT05CommandsUnderTheAndroidFilter(t *testing.T) {
 	run("", 0, "verify")
 	run("", 0, "recover")
 	run("", 0, "set", "on_dead_owner=recover")
+	from, failed := importDirs(t, map[string]string{
+		"q/a.json": "1", "q/b.processing": "2", "f/c.json": "3", "q/" + importLock: "{",
+		"q/d.processing": "4", "q/.fs-safe-retirements/d.json/entry": "5",
+	})
+	run("", 3, "import-v1", "--from", from, "--failed", failed, "--queue", "old", "--i-have-stopped-old-programs")
+	run("", 0, "import-v1", "--from", from, "--failed", failed, "--queue", "old", "--dry-run", "--remove-lock", importLock)
+	run("", 0, "import-v1", "--from", from, "--failed", failed, "--queue", "old", "--i-have-stopped-old-programs", "--remove-lock", importLock)
+	run("", 1, "import-v1", "--abandon", "--queue", "old")
+	run("", 0, "import-v1", "--from", from, "--remove-source")
 	run("", 0, "version")
 	run("", 0, "completion", "bash")
 	run("", 1, "claim", "mail", "--fair")

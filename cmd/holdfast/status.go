@@ -79,7 +79,8 @@ type queueLine struct {
 	Overdue    uint64         `json:"overdue"`
 	Failed     uint64         `json:"failed"`
 	Paused     bool           `json:"paused"`
-	Space      string         `json:"failed_namespace"` // empty: the default one
+	Importing  bool           `json:"importing,omitempty"` // an import into it is open
+	Space      string         `json:"failed_namespace"`    // empty: the default one
 	Counters   queue.Counters `json:"counters"`
 }
 
@@ -88,7 +89,7 @@ func statusLineOf(st queue.Status) statusLine {
 	for name, q := range st.Queues {
 		l.Queues[name] = queueLine{
 			q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
-			q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Paused, q.FailedNamespace, q.Counters,
+			q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Paused, q.Importing, q.FailedNamespace, q.Counters,
 		}
 	}
 	return l
@@ -123,6 +124,9 @@ func (a *app) printStatus(ctx context.Context, st queue.Status) {
 		for _, name := range slices.Sorted(maps.Keys(st.Queues)) {
 			if st.Queues[name].Paused {
 				a.printf("%s is paused\n", name)
+			}
+			if st.Queues[name].Importing {
+				a.printf("%s takes nothing else while an import into it is open; to end it: holdfast import-v1 --help\n", name)
 			}
 			if space := st.Queues[name].FailedNamespace; space != "" {
 				a.printf("%s keeps what fails in the namespace %s\n", name, space)

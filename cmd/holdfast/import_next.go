@@ -1,0 +1,111 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"example.com/holdfast/migrate"
+	v1 "example.com/holdfast/v1"
+
+	"example.com/holdfast/queue"
+)
+
+// importCommand spells a call of import-v1 about the same directory, with these flags.
+func (a *app) importCommand(c *importCall, flags ...string) string {
+	words := []string{"holdfast", "import-v1"}
+	if c.from != "" {
+		words = append(words, "--from", shellWord(c.from))
+	}
+	if c.failed != "" {
+		words = append(words, "--failed", shellWord(c.failed))
+	}
+	if c.queue != "" {
+		words = append(words, "--queue", shellWord(c.queue))
+	}
+	return strings.Join(append(append(words, flags...), "--dir", shellWord(a.dir)), " ")
+}
+
+// again are the flags of the same import.
+func (c *importCall) again(more ...string) []string {
+	flags := []string{"--i-have-stopped-old-programs"}
+	if c.dryRun {
+		flags = []string{"--dry-run"}
+	}
+	if c.skip {
+		flags = append(flags, "--skip-invalid")
+	}
+	if c.claimBy == "link" {
+		flags = append(flags, "--claim-by", "link")
+	}
+	for _, lock := range c.locks {
+		flags = append(flags, "--remove-lock", lock)
+	}
+	return append(flags, more...)
+}
+
+// aboutSource are the errors that are about the v1 directory and not about the store.
+var aboutSource = []error{
+	migrate.ErrLocked, migrate.ErrAmbiguous, migrate.ErrUnimportable, migrate.ErrOtherImport, migrate.ErrClosedSource, migrate.ErrMarker,
+	migrate.ErrFence, migrate.ErrNoImport, migrate.ErrNotClosed,
+}
+
+// aboutImport says what comes next after an error of an import.
+func (a *app) aboutImport(c *importCall, err error) error {
+	if err == nil {
+		return nil
+	}
+	f := facts{queue: c.queue}
+	var file *v1.Error
+	if k := kindOf(err); slices.Contains(aboutSource, k.err) || errors.As(err, &file) {
+		f.place = c.from
+	}
+	var where *migrate.MarkerError
+	marked := errors.As(err, &where)
+	var locks *migrate.LocksError
+	switch {
+	case errors.As(err, &locks):
+		more := []string{}
+		for _, l := range locks.Locks {
+			more = append(more, "--remove-lock", l.File)
+		}
+		f.run = a.importCommand(c, c.again(more...)...)
+	case errors.Is(err, migrate.ErrAmbiguous):
+		f.run = "ls -laR " + shellWord(c.from+"/.fs-safe-retirements")
+	case errors.Is(err, migrate.ErrUnimportable):
+		f.run = a.importCommand(c, c.again("--skip-invalid")...)
+	case errors.Is(err, migrate.ErrFence):
+		f.run = a.importCommand(c, "--abandon")
+	case errors.Is(err, migrate.ErrMarker):
+		f.run = "ls -l " + shellWord(c.from+"/.holdfast-import")
+	case marked && errors.Is(err, migrate.ErrNotClosed):
+		there := importCall{from: c.from, failed: c.failed, queue: where.Queue}
+		f.run = a.importCommand(&there, there.again()...)
+	case marked && errors.Is(err, migrate.ErrOtherImport):
+		f.advice = "go on with that import in its own store; if that store is lost for good, docs/migrating.md says what to do"
+	case marked:
+		f.queue = where.Queue
+		f.run = "holdfast status {queue} --dir {dir}"
+	case errors.Is(err, v1.ErrNoDirectory) && file != nil:
+		// What the library advises is for programs.
+		err = &v1.Error{File: file.File, What: file.What, Err: file.Err}
+		f.run = "ls -ld " + shellWord(file.File)
+	case errors.Is(err, v1.ErrHelperUnavailable):
+		other := *c
+		if other.claimBy = "link"; c.claimBy == "link" {
+			other.claimBy = "rename"
+		}
+		f.run = a.importCommand(&other, other.again()...)
+	case errors.Is(err, v1.ErrUncertain), errors.Is(err, queue.ErrFull):
+		f.run = a.importCommand(c, c.again()...)
+	case errors.Is(err, v1.ErrPathMismatch), errors.Is(err, v1.ErrNotFile):
+		f.run = "ls -la " + shellWord(c.from)
+	case interrupted(err):
+		if stopped := (*stoppedError)(nil); errors.As(err, &stopped) {
+			f.run = a.importCommand(c, c.again()...)
+		}
+	}
+	return about(err, f)
+}

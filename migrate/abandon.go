@@ -1,0 +1,99 @@
+//go:build unix
+
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "example.com/holdfast/v1"
+	v2 "example.com/holdfast/v2"
+)
+
+// Abandon takes back everything that the open import of Options.From into Options.Queue has
+// brought, and removes the marker: both are as they were. On nil that is durable; after
+// an error call it again. With an empty From it takes back whatever import the store
+// remembers as open into the queue, for a v1 directory that is not there any more; a
+// marker elsewhere then stays, and a re-run of Import goes on from it.
+//
+// Refusals: ErrNoImport; ErrOtherImport; ErrClosedSource, once the closing commit
+// happened: what was brought may have been claimed since.
+func Abandon(ctx context.Context, store *v2.Store, o Options) (Report, error) {
+	rep := Report{Store: store.ID(), Queue: o.Queue}
+	if o.From == "" {
+		return abandonOpen(ctx, store, rep)
+	}
+	src, err := v1.OpenSource(o.From, o.v1())
+	if err != nil {
+		return rep, err
+	}
+	r := &run{o: &o, store: store, src: src, rep: &rep}
+	err = r.abandon(ctx)
+	return rep, errors.Join(err, src.Close())
+}
+
+func (r *run) abandon(ctx context.Context) error {
+	if err := r.src.Hold(); err != nil {
+		return err
+	}
+	m, err := readMarker(r.src)
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return fmt.Errorf("%s: %w", r.src.Dir(), ErrNoImport)
+	case m.State == markerClosed:
+		return m.fault(ErrClosedSource, r.src.Dir(), "what was brought stays")
+	case m.Store != r.store.ID() || m.Queue != r.o.Queue:
+		return m.fault(ErrOtherImport, r.src.Dir(), "")
+	}
+	r.rep.Token = m.Token
+	r.count(m)
+	closed, known, err := remembered(ctx, r.store, m.Token)
+	switch {
+	case err != nil:
+		return err
+	case closed:
+		return m.fault(ErrClosedSource, r.src.Dir(), "what was brought stays")
+	case known:
+		if err := takeBack(ctx, r.store, r.o.Queue, m); err != nil {
+			return err
+		}
+	}
+	// Only now: without the marker nobody would know that the import is to be ended.
+	r.o.at("abandoned")
+	return r.src.RemoveMarker()
+}
+
+func takeBack(ctx context.Context, store *v2.Store, queue string, m *marker) error {
+	token, err := m.token()
+	if err != nil {
+		return err
+	}
+	imp, err := store.OpenImport(ctx, queue, token)
+	if err != nil {
+		return err
+	}
+	return imp.Abandon(ctx)
+}
+
+// abandonOpen ends the open import into a queue by the store's own record.
+func abandonOpen(ctx context.Context, store *v2.Store, rep Report) (Report, error) {
+	all, err := store.Imports(ctx)
+	if err != nil {
+		return rep, err
+	}
+	for _, i := range all {
+		if i.Queue != rep.Queue || i.Closed {
+			continue
+		}
+		rep.Token = i.Token.String()
+		imp, err := store.OpenImport(ctx, i.Queue, i.Token)
+		if err != nil {
+			return rep, err
+		}
+		return rep, imp.Abandon(ctx)
+	}
+	return rep, fmt.Errorf("queue %s: %w", rep.Queue, ErrNoImport)
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "example.com/holdfast/v1"
+)
+
+// Import meets these before anything was begun: nothing was changed, but for locks that
+// were named and interrupted transitions that were finished.
+var (
+	// ErrNotFenced is returned when the operator has not said that old programs are
+	// stopped and fenced.
+	ErrNotFenced = errors.New("old programs may still be at work: stop them, make sure that they cannot come back, and say so")
+
+	// ErrLocked is returned when a transfer lock stands that was not named: a
+	// *LocksError tells which.
+	ErrLocked = errors.New("a transfer lock stands")
+
+	// ErrAmbiguous is returned when a retirement record does not tell which entry is
+	// which: a *RecordsError tells which.
+	ErrAmbiguous = errors.New("a retirement record is ambiguous")
+
+	// ErrUnimportable is returned when entries cannot be imported: a *ProblemsError
+	// lists all of them.
+	ErrUnimportable = errors.New("not every entry can be imported")
+
+	// ErrTaken is returned when messages that did not come by this import have the IDs of
+	// entries: a *ProblemsError lists them.
+	ErrTaken = errors.New("the queue has messages of the same IDs")
+
+	// ErrOtherImport is returned when the directory is being imported elsewhere, or by
+	// the store's record into another queue: a *MarkerError tells where.
+	ErrOtherImport = errors.New("the directory belongs to another import")
+
+	// ErrClosedSource is returned when the directory was imported already: a *MarkerError
+	// tells where.
+	ErrClosedSource = errors.New("the directory was imported already")
+
+	// ErrMarker is returned when the marker in the directory is not what this package
+	// writes.
+	ErrMarker = errors.New("the import marker cannot be read")
+)
+
+// Import, Abandon and RemoveSource meet these once something was begun.
+var (
+	// ErrFence is returned when the directory is not as it was read: a program was not
+	// fenced. The import stays open, and nothing of it can be claimed. A *ProblemsError
+	// tells which files.
+	ErrFence = errors.New("the fence did not hold: a program changed the directory during the import")
+
+	// ErrNoImport is returned when there is no import to abandon, or to remove the
+	// source of.
+	ErrNoImport = errors.New("no import was begun")
+
+	// ErrNotClosed is returned by RemoveSource when the import is not closed, or this
+	// store does not remember that it is.
+	ErrNotClosed = errors.New("the import is not closed")
+)
+
+// A LocksError tells which transfer locks stand. It unwraps to ErrLocked.
+type LocksError struct{ Locks []v1.HeldLock }
+
+func (e *LocksError) Error() string {
+	texts := make([]string, len(e.Locks))
+	for i, l := range e.Locks {
+		texts[i] = LockText(l)
+	}
+	return fmt.Sprintf("%v: %s; its age proves nothing: when you know that its owner is gone, name it as a lock to remove", ErrLocked, some(texts))
+}
+
+func (e *LocksError) Unwrap() error { return ErrLocked }
+
+// LockText tells of a lock in one line.
+func LockText(l v1.HeldLock) string {
+	s := l.File
+	if l.ID != "" {
+		s += " of " + l.ID
+	}
+	if l.Owner != "" {
+		s += ", owner " + l.Owner
+	}
+	return fmt.Sprintf("%s, %v old", s, l.Age.Round(time.Second))
+}
+
+// A RecordsError tells which retirement records are ambiguous. It unwraps to ErrAmbiguous.
+type RecordsError struct{ Records []v1.Record }
+
+func (e *RecordsError) Error() string {
+	texts := make([]string, len(e.Records))
+	for i, r := range e.Records {
+		texts[i] = r.File + ": " + r.Why
+	}
+	return fmt.Sprintf("%v: %s; docs/format-v1.md tells what may be in it", ErrAmbiguous, some(texts))
+}
+
+func (e *RecordsError) Unwrap() error { return ErrAmbiguous }
+
+// A ProblemsError lists files. It unwraps to What, and to what is wrong with each.
+type ProblemsError struct {
+	What     error
+	Problems []Problem
+}
+
+func (e *ProblemsError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.String()
+	}
+	return fmt.Sprintf("%v: %s", e.What, some(texts))
+}
+
+func (e *ProblemsError) Unwrap() []error {
+	errs := []error{e.What}
+	for _, p := range e.Problems {
+		errs = append(errs, p.Err)
+	}
+	return errs
+}
+
+// String names the file once.
+func (p Problem) String() string {
+	text := p.Err.Error()
+	if strings.HasPrefix(text, p.File+": ") {
+		return text
+	}
+	return p.File + ": " + text
+}
+
+// some joins the first few.
+func some(texts []string) string {
+	const most = 3
+	if len(texts) <= most {
+		return strings.Join(texts, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:most], "; "), len(texts)-most)
+}
+
+// A MarkerError tells where a directory goes, or went. It unwraps to ErrOtherImport,
+// ErrClosedSource or ErrNotClosed.
+type MarkerError struct {
+	What                error
+	Dir                 string
+	Store, Queue, Token string
+	Why                 string // may be empty
+}
+
+func (e *MarkerError) Error() string {
+	s := fmt.Sprintf("%s: %v: store %s, queue %s, import %s", e.Dir, e.What, e.Store, e.Queue, e.Token)
+	if e.Why != "" {
+		s += ": " + e.Why
+	}
+	return s
+}
+
+func (e *MarkerError) Unwrap() error { return e.What }

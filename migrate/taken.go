@@ -1,0 +1,81 @@
+//go:build unix
+
+package migrate
+
+import (
+	"context"
+
+	v1 "example.com/holdfast/v1"
+	v2 "example.com/holdfast/v2"
+
+	"example.com/holdfast/queue"
+)
+
+// listed is how many messages one look at the queue takes.
+const listed = 1000
+
+// free refuses an import beside another one into the queue, and one whose messages would
+// meet others of the same ID: before it is opened, all at once. The store refuses them
+// anyway, one batch after the other.
+func (r *run) free(ctx context.Context, m *marker) error {
+	all, err := r.store.Imports(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		if i.Queue == r.o.Queue && !i.Closed {
+			return &v2.ImportingError{Queue: i.Queue, Token: i.Token}
+		}
+	}
+	taken := map[side]bool{}
+	for after := ""; ; {
+		page, err := r.store.List(ctx, r.o.Queue, queue.ListOptions{After: after, Limit: listed})
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			state := v1.EntryPending
+			if e.State == queue.Processing || e.Returned != "" {
+				state = v1.EntryClaimed
+			}
+			taken[side{e.ID, state}] = true
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if r.rep.Failed > 0 {
+		st, err := r.store.Status(ctx, queue.StatusOptions{Queues: []string{r.o.Queue}})
+		if err != nil {
+			return err
+		}
+		space := queue.FailedOptions{Namespace: st.Queues[r.o.Queue].FailedNamespace}
+		for after := ""; ; {
+			page, err := r.store.ListFailed(ctx, space, queue.ListOptions{After: after, Limit: listed})
+			if err != nil {
+				return err
+			}
+			for _, e := range page.Entries {
+				taken[side{e.FailedName, v1.EntryFailed}] = true
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+	}
+	var problems []Problem
+	for _, e := range m.Entries {
+		if e.Skipped || !taken[side{e.ID, e.file.State}] {
+			continue
+		}
+		err := queue.ErrDuplicate
+		if e.file.State == v1.EntryFailed {
+			err = queue.ErrFailedExists
+		}
+		problems = append(problems, Problem{e.file.File, err})
+	}
+	if problems != nil {
+		return &ProblemsError{ErrTaken, problems}
+	}
+	return nil
+}
