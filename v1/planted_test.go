@@ -74,9 +74,10 @@ var plantedBugs = []struct {
 	{"fail: queue not synced", "TestSyncBudget$", []sourceEdit{
 		{"fail.go", "			return err\n		}\n	}\n	return t.sync()\n", "			return err\n		}\n	}\n	return nil\n"}}},
 	{"fail: over other evidence", "TestCrash$/^fail-collision$", []sourceEdit{
+		{"fail.go", "		if there {\n			return t.collide(failed, evidence)\n		}\n", ""},
 		{"fail.go", "err := t.place(t.q, t.processing, failed, t.failed())", "err := t.q.Move(t.processing, failed, t.failed())"}}},
 	{"fail: its own evidence taken for another's", "TestCrash$/^fail$/^hard-link", []sourceEdit{
-		{"fail.go", "		if !same {\n", "		if same || !same {\n"},
+		{"fail.go", "	case !same:\n", "	case same || !same:\n"},
 		{"claim.go", "	return t.depart(failed, true)\n", "	return nil\n"}}},
 	{"migrate: not synced", "TestCrash$/^migrate$", []sourceEdit{
 		{"migrate.go", "	return temp, t.sync()", "	return temp, nil"}}},
