@@ -85,6 +85,9 @@ func interopCommand(t testing.TB) *exec.Cmd {
 // interopNode finds the package and a Node that is new enough for it.
 func interopNode(t testing.TB) (dir, node string) {
 	t.Helper()
+	if raceDetector() {
+		t.Skip("most of it is other processes: runs without the race detector")
+	}
 	const install = "run .ci/npm DIR (or make interop) and set " + interopEnv + "=DIR"
 	dir = os.Getenv(interopEnv)
 	if dir == "" {
