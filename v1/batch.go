@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"example.com/holdfast/internal/fsguard"
@@ -46,13 +47,14 @@ type Skipped struct {
 // LoadPending claims and reads every entry, pending or claimed already, in the order of
 // their IDs. What cannot be owned or parsed is skipped and reported. A transition or a
 // migration that fails is an error: the error names each, and the batch has whatever
-// else could be loaded. It also removes the delivered markers that interrupted
-// acknowledgements left.
+// else could be loaded. IDs whose lock is held come last, and are waited for together for
+// at most 45 s, or until the context ends. It also removes the delivered markers that
+// interrupted acknowledgements left.
 func (s *Store) LoadPending(ctx context.Context, o *BatchOptions) (Batch, error) {
 	if o == nil {
 		o = &BatchOptions{}
 	}
-	q, err := s.queue.admit()
+	q, err := s.enter()
 	if err != nil {
 		return Batch{}, err
 	}
@@ -61,26 +63,60 @@ func (s *Store) LoadPending(ctx context.Context, o *BatchOptions) (Batch, error)
 	if err != nil {
 		return Batch{}, err
 	}
-	errs := s.sweep(ctx, q, listed, o.TempMaxAge)
-	var b Batch
-	for _, id := range entryIDs(listed) {
-		if id <= o.After {
-			continue
-		}
-		if o.Limit > 0 && len(b.Claims) == o.Limit || ctx.Err() != nil {
+	l := &loading{s: s, o: o, errs: s.sweep(ctx, q, listed, o.TempMaxAge)}
+	ids := entryIDs(listed)
+	first, _ := slices.BinarySearch(ids, o.After+"\x00")
+	held := l.pass(ctx, ids[first:], s.opts.now().Add(-lockPatience), nil)
+	held = l.pass(ctx, slices.Sorted(maps.Keys(held)), s.opts.now(), held)
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		l.errs = append(l.errs, held[id])
+	}
+	l.sort()
+	return l.batch, errors.Join(append(l.errs, ctx.Err())...)
+}
+
+// A loading is one LoadPending under way.
+type loading struct {
+	s     *Store
+	o     *BatchOptions
+	batch Batch
+	errs  []error
+}
+
+// pass loads what it can of the IDs, having waited for locks since began, and gives what
+// was said of those whose lock it did not get; before: by an earlier pass.
+func (l *loading) pass(ctx context.Context, ids []string, began time.Time, before map[string]error) map[string]error {
+	held := map[string]error{}
+	for i, id := range ids {
+		if l.o.Limit > 0 && len(l.batch.Claims) == l.o.Limit || ctx.Err() != nil {
+			for _, id := range ids[i:] {
+				if err := before[id]; err != nil {
+					held[id] = err
+				}
+			}
 			break
 		}
-		c, skipped, err := s.loadOne(ctx, id, &LoadOptions{Migrate: o.Migrate})
+		c, skipped, err := l.s.loadOne(ctx, id, began, &LoadOptions{Migrate: l.o.Migrate})
+		if err != nil {
+			err = &Error{File: id + pendingSuffix, What: errLoad, Err: err}
+		}
 		switch {
+		case errors.Is(err, ErrLockTimeout):
+			held[id] = err
 		case err != nil:
-			errs = append(errs, &Error{File: id + pendingSuffix, What: errLoad, Err: err})
+			l.errs = append(l.errs, err)
 		case skipped != nil:
-			b.Skipped = append(b.Skipped, Skipped{id, skipped})
+			l.batch.Skipped = append(l.batch.Skipped, Skipped{id, skipped})
 		case c != nil:
-			b.Claims = append(b.Claims, c)
+			l.batch.Claims = append(l.batch.Claims, c)
 		}
 	}
-	return b, errors.Join(append(errs, ctx.Err())...)
+	return held
+}
+
+func (l *loading) sort() {
+	slices.SortFunc(l.batch.Claims, func(a, b *Claim) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(l.batch.Skipped, func(a, b Skipped) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // errLoad heads what failed for one entry of a batch.
@@ -100,19 +136,17 @@ func entryIDs(listed []string) []string {
 }
 
 // loadOne is Load that tells what a batch passes over from what it fails on.
-func (s *Store) loadOne(ctx context.Context, id string, o *LoadOptions) (c *Claim, skipped, err error) {
-	claimed := false
-	err = s.transfer(ctx, id, func(t *transfer) (err error) {
+func (s *Store) loadOne(ctx context.Context, id string, began time.Time, o *LoadOptions) (c *Claim, skipped, err error) {
+	c, claimed, err := s.obtain(ctx, id, began, func(t *transfer) (claimed bool, err error) {
 		claimed, err = t.claim()
 		if errors.Is(err, errUnowned) || errors.Is(err, ErrNotFile) {
 			skipped, err = err, nil // not a failed transition: there is no entry to make one of
 		}
-		return err
+		return claimed, err
 	})
-	if err != nil || !claimed {
+	if !claimed {
 		return nil, skipped, err
 	}
-	c, err = s.read(id)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil, nil // settled by another consumer just now
 	}
@@ -158,9 +192,10 @@ func (s *Store) sweep(ctx context.Context, q fsguard.Dir, listed []string, maxAg
 	return errs
 }
 
-// unmark removes the delivered marker of id: its entry was acknowledged.
+// unmark removes the delivered marker of id: its entry was acknowledged. One whose lock is
+// held is left to its holder.
 func (s *Store) unmark(ctx context.Context, id string) error {
-	return s.transfer(ctx, id, func(t *transfer) error {
+	err := s.transferSince(ctx, id, s.opts.now().Add(-lockPatience), func(t *transfer) error {
 		marker, there, err := lstat(t.q, t.delivered)
 		if err != nil || !there || !marker.Mode.IsRegular() {
 			return err // a stray is no marker
@@ -170,6 +205,10 @@ func (s *Store) unmark(ctx context.Context, id string) error {
 		}
 		return t.sync()
 	})
+	if errors.Is(err, ErrLockTimeout) {
+		return nil
+	}
+	return err
 }
 
 // removeOld removes a temporary file of that age. A young one may be somebody's write.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"syscall"
 	"testing"
@@ -292,9 +291,6 @@ func (c crashScenario) scenario(route, next Route, brief bool) crashtest.Scenari
 		},
 	}
 }
-
-// thorough reports whether nothing may be left out to save time.
-func thorough() bool { return os.Getenv("HOLDFAST_REQUIRE_ALL") == "1" }
 
 // sized bounds an exploration by the time that there is for it: all images are tried
 // where nothing may be left out.

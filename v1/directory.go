@@ -55,7 +55,11 @@ func (d *directory) admit() (fsguard.Dir, error) {
 	if err != nil || now.Identity != d.id {
 		return nil, &Error{File: d.path, What: ErrPathMismatch, Why: "is not the directory that was opened", Err: err}
 	}
-	return d.dir.OpenDir(".")
+	dir, err := d.dir.OpenDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.path, err)
+	}
+	return dir, nil
 }
 
 // makeDirectory makes path and what is missing above it, and syncs every directory

@@ -25,7 +25,7 @@ func TestTrial32(t *testing.T) {
 		for _, umask := range []string{"000", "022", "077", "777"} {
 			t.Run(w.String()+"/"+umask, func(t *testing.T) {
 				base := t.TempDir()
-				lines, err := start(t, "modes under a umask", umask, string(w.mechanism), strconv.Itoa(int(w.route)), base).rest()
+				lines, err := start(t, "modes under a umask", umask, string(w.mechanism), strconv.Itoa(int(w.route)), base).Rest()
 				if err != nil || !slices.Equal(lines, []string{"done"}) {
 					t.Errorf("%v %q", err, lines)
 				}

@@ -19,7 +19,11 @@
 // it. A transfer lock, a file made exclusively, keeps the transitions of one ID apart; it is held
 // for the time of the transition alone. What a crash leaves of a transition is told
 // from the names that stand, and finished by the next one of that ID. A crash may
-// also leave the lock: it is then reported as stale, ErrLockStale, and never taken over.
+// also leave the lock: it is then reported as stale, ErrLockStale, and never taken over; see
+// Store.Locks and Store.RemoveLock. Nothing wakes a consumer: it looks again.
+//
+// A directory that is handed over to a v2 store refuses every change, ErrImported, to stores that
+// were open before, too. Programs of the npm package do not know of it.
 //
 // # Routes
 //

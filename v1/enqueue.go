@@ -5,6 +5,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/google/uuid"
 
@@ -13,8 +14,8 @@ import (
 
 // Enqueue writes payload, one JSON value, as the pending entry of id, and replaces the
 // one that is pending, if any; a claimed one is not touched. It takes no lock. An empty id
-// becomes a UUIDv7. On nil the entry is durable. With ErrUncertain it is visible and may
-// not survive a loss of power: enqueue it again, which replaces it. After any other error
+// becomes a UUIDv7. On nil the entry is durable. With ErrUncertain it may be visible, and
+// may not survive a loss of power: enqueue it again, which replaces it. After any other error
 // nothing was enqueued; a crash may leave a temporary file, which LoadPending cleans
 // by age.
 //
@@ -38,7 +39,7 @@ func (s *Store) Enqueue(ctx context.Context, id string, payload []byte) (string,
 	if err != nil {
 		return "", err
 	}
-	q, err := s.queue.admit()
+	q, err := s.enter()
 	if err != nil {
 		return "", err
 	}
@@ -51,11 +52,15 @@ func (s *Store) Enqueue(ctx context.Context, id string, payload []byte) (string,
 	// From this rename a consumer may take the entry: nothing at the name proves any
 	// more that it is ours.
 	if err := q.Rename(temp.Name(), name); err != nil {
-		if _, there, lerr := lstat(q, temp.Name()); lerr == nil && !there {
-			// It was done all the same.
-			return id, &Error{File: name, What: ErrUncertain, Err: err}
+		_, there, lerr := lstat(q, temp.Name())
+		switch {
+		case there:
+			return "", errors.Join(err, removeIf(q, temp.Name(), temp))
+		case lerr == nil && errors.Is(err, fs.ErrNotExist):
+			return "", &Error{File: temp.Name(), What: ErrChanged, Why: "the temporary file was removed before it got its name; nothing was enqueued", Err: err}
 		}
-		return "", errors.Join(err, removeIf(q, temp.Name(), temp))
+		// It was done all the same, or nobody can tell.
+		return id, &Error{File: name, What: ErrUncertain, Err: errors.Join(err, lerr)}
 	}
 	if err := syncDir(q, s.queue.path); err != nil {
 		return id, err

@@ -5,6 +5,7 @@ package holdfast
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -36,7 +37,7 @@ const (
 	ErrNotFile = Code("not-file")
 
 	// ErrLockTimeout is returned when the transfer lock of an ID was held by others for
-	// 45 s.
+	// 45 s, or until the context ended: then it wraps the context's error too.
 	ErrLockTimeout = Code("file_lock_timeout")
 
 	// ErrLockStale is returned when the transfer lock of an ID is older than 30 s: its
@@ -66,13 +67,23 @@ var (
 	// entry stays where it is: Fail sets it aside.
 	ErrInvalidJSON = errors.New("not one JSON value")
 
-	// ErrChanged is returned when a file was swapped while it was being read.
-	ErrChanged = errors.New("the entry changed while it was being read")
+	// ErrMigration is returned by a load whose Migrate gave something that cannot be an
+	// entry. The entry is as it was: the callback is at fault, so do not set it aside.
+	ErrMigration = errors.New("the migration gave no entry")
+
+	// ErrSettled is returned by Ack and Fail for a Claim that they have settled before, or
+	// that was closed. Nothing was done.
+	ErrSettled = errors.New("this claim was settled or closed")
+
+	// ErrChanged is returned when somebody swapped a file while it was being read, or took
+	// a temporary file away before it had its name. Nothing was done.
+	ErrChanged = errors.New("the file was changed by somebody else")
 
 	// ErrUncertain is returned when a step was taken and its directory could not be
-	// synced: it is visible, and whether it survives the loss of power is open. The same
-	// call, made again, finishes it.
-	ErrUncertain = errors.New("done, but not known to be durable; call again")
+	// synced, or when the step's own call cannot tell whether it was: what was asked may be
+	// visible, and whether it survives the loss of power is open. The same call, made
+	// again, finishes it.
+	ErrUncertain = errors.New("perhaps done, and not known to be durable; call again")
 
 	// ErrNoFailedDir is returned by Fail on a store that was opened without a failed
 	// directory.
@@ -146,22 +157,36 @@ func (e *LinkError) Unwrap() []error {
 }
 
 // A LockError says who holds the transfer lock of an ID, as far as its record tells.
-// It is ErrLockStale or ErrLockTimeout.
+// It is ErrLockStale or ErrLockTimeout. Store.Locks lists what stands, and
+// Store.RemoveLock removes a lock whose holder you know to be gone.
 type LockError struct {
 	What Code
+	Dir  string // the queue directory
 	Lock Lock
+	Err  error // why the wait ended before its time: the context's error; else nil
 }
 
 func (e *LockError) Error() string {
-	who := "by an owner that its record does not tell"
+	who := "held by an owner that its record does not tell"
 	if e.Lock.Owner != "" {
-		who = "by owner " + e.Lock.Owner
+		who = "held by owner " + e.Lock.Owner
 	}
-	s := fmt.Sprintf("%s: %v: held %s for %v", e.Lock.File, e.What, who, e.Lock.Age.Round(time.Second))
-	if e.What == ErrLockStale {
+	if strings.HasSuffix(e.Lock.File, reclaimSuffix) {
+		who = "somebody was taking the lock away, " + who
+	}
+	s := fmt.Sprintf("%s: %v: %s for %v", filepath.Join(e.Dir, e.Lock.File), e.What, who, e.Lock.Age.Round(time.Second))
+	if e.Lock.Stale() {
 		s += "; it is never taken over: prove that its holder is gone, then remove that file"
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf("; stopped waiting: %v", e.Err)
 	}
 	return s
 }
 
-func (e *LockError) Unwrap() error { return e.What }
+func (e *LockError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.What}
+	}
+	return []error{e.What, e.Err}
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"testing"
 	"time"
 
@@ -250,7 +249,7 @@ func TestHeldClaimKeepsItsInodeNumber(t *testing.T) {
 				t.Fatalf("held %v, and the number is used again: %v", held, got)
 			}
 			want := ErrPathMismatch
-			if err := s.Ack(t.Context(), c); held && !errors.Is(err, want) || !held && !errors.Is(err, fs.ErrClosed) {
+			if err := s.Ack(t.Context(), c); held && !errors.Is(err, want) || !held && !errors.Is(err, ErrSettled) {
 				t.Errorf("held %v: %v", held, err)
 			}
 			s.is(t, crashState{claimed: genA})

@@ -107,9 +107,9 @@ func (r *interopRun) golang(name, role string, part interopPart) *interopWorker 
 	w := &interopWorker{name: name, side: "go", consumes: role == "interop consume", ready: make(chan struct{}), ended: make(chan struct{})}
 	p := interopStart(r.t, role, part)
 	var killed atomic.Bool
-	w.kill = func() { killed.Store(true); _ = p.cmd.Process.Kill() }
-	w.end = func(time.Duration) { _ = p.in.Close() }
-	go r.take(w, func() ([]byte, bool) { ok := p.out.Scan(); return p.out.Bytes(), ok }, p.cmd.Wait, &killed)
+	w.kill = func() { killed.Store(true); _ = p.Cmd.Process.Kill() }
+	w.end = func(time.Duration) { _ = p.In.Close() }
+	go r.take(w, func() ([]byte, bool) { ok := p.Out.Scan(); return p.Out.Bytes(), ok }, p.Cmd.Wait, &killed)
 	return w
 }
 

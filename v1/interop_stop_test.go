@@ -358,7 +358,7 @@ func TestInteropGoDies(t *testing.T) {
 				l := newInteropLeft(t, scene, peers)
 				for at := 1; ; at++ {
 					d := scene.prepared(t)
-					out, err := interopStart(t, "interop die", interopDeath{d, r, scene.step, at, scene.newer}).rest()
+					out, err := interopStart(t, "interop die", interopDeath{d, r, scene.step, at, scene.newer}).Rest()
 					if err == nil {
 						if len(out) != 1 {
 							t.Errorf("it printed %q", out)

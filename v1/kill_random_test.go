@@ -11,12 +11,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -183,21 +181,7 @@ func TestKillAtRandom(t *testing.T) {
 	answered, stale := 0, 0
 	for round := range 2 * *killRounds {
 		c := start(t, "work until killed", p.queue, p.failed, fmt.Sprint(round%2), fmt.Sprint("round ", round), fmt.Sprint(rng.Uint64()))
-		var lines []string
-		for range 1 + rng.IntN(60) {
-			lines = append(lines, c.line(t))
-		}
-		for range rng.IntN(1 << 13) { // on into whatever comes next
-			runtime.Gosched()
-		}
-		if err := c.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		more, err := c.rest()
-		if killedBy(err) != syscall.SIGKILL {
-			t.Fatalf("round %d: the child ended by itself: %v", round, err)
-		}
-		lines = append(lines, more...)
+		lines := c.KillAtRandom(t, rng, 60, 1<<13)
 		for _, line := range lines {
 			var n killNote
 			if err := json.Unmarshal([]byte(line), &n); err != nil {

@@ -116,7 +116,7 @@ func TestKillAtEveryOperation(t *testing.T) {
 func dies(t *testing.T, p crashPlace, call string, route Route, k int) bool {
 	t.Helper()
 	c := start(t, "die at", p.queue, p.failed, call, fmt.Sprint(int(route)), fmt.Sprint(k))
-	lines, err := c.rest()
+	lines, err := c.Rest()
 	if err == nil && len(lines) == 1 {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"sync"
+	"time"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -23,14 +24,24 @@ type Claim struct {
 	file   fsguard.File // nil: closed
 	fileID fsguard.Identity
 	ended  bool // an Ack of it has begun to take effect
+	shut   bool // settled or closed
+	users  int  // settlements under way, which compare by the descriptor
 }
 
-// Close gives back the descriptor. The entry stays claimed; Ack and Fail refuse this
-// Claim from then on. A second Close does nothing.
+// Close gives back the descriptor, once no Ack or Fail of this Claim is under way. The
+// entry stays claimed; Ack and Fail refuse this Claim from then on. A second Close does
+// nothing.
 func (c *Claim) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.file == nil {
+	c.shut = true
+	return c.unpin()
+}
+
+// unpin closes the file of a claim that is shut, unless somebody still compares by it: its
+// inode number could mean a newer file then.
+func (c *Claim) unpin() error {
+	if !c.shut || c.users > 0 || c.file == nil {
 		return nil
 	}
 	file := c.file
@@ -62,16 +73,19 @@ func (c *Claim) end() {
 // settling runs a transition that ends c.
 func (c *Claim) settling(f func() error) error {
 	c.mu.Lock()
-	closed := c.file == nil
+	if c.shut {
+		c.mu.Unlock()
+		return &Error{File: c.ID + processingSuffix, What: ErrSettled}
+	}
+	c.users++
 	c.mu.Unlock()
-	if closed {
-		return &Error{File: c.ID + processingSuffix, What: fs.ErrClosed, Why: "this claim was settled or closed"}
-	}
-	if err := f(); err != nil {
-		return err
-	}
-	_ = c.Close() // the claim is durably settled: an error of a file that was only read does not undo it
-	return nil
+	err := f()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.users--
+	c.shut = c.shut || err == nil
+	_ = c.unpin() // what was settled is: an error of a file that was only read does not undo it
+	return err
 }
 
 // LoadOptions shape a load. The zero value works.
@@ -88,25 +102,37 @@ type LoadOptions struct {
 // ErrNotFound: there is no entry, or another consumer settled it just now. An error after
 // the claim leaves the entry claimed, and the next Load gives it again.
 func (s *Store) Load(ctx context.Context, id string, o *LoadOptions) (*Claim, error) {
-	claimed := false
-	err := s.transfer(ctx, id, func(t *transfer) (err error) {
-		claimed, err = t.claim()
-		return err
-	})
+	c, claimed, err := s.obtain(ctx, id, s.opts.now(), func(t *transfer) (bool, error) { return t.claim() })
 	if err != nil {
 		return nil, err
 	}
 	if !claimed {
 		return nil, &Error{File: id + pendingSuffix, What: ErrNotFound}
 	}
-	c, err := s.read(id)
-	if err != nil {
-		return nil, err
-	}
 	if err := s.migrate(ctx, c, o); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// obtain claims by the given call and reads the claim. An error beside claimed is one of
+// reading. A second name that the reading meets may be a quarantine under way: the lock
+// waits for that.
+func (s *Store) obtain(ctx context.Context, id string, began time.Time, claim func(t *transfer) (bool, error)) (c *Claim, claimed bool, err error) {
+	for range 3 {
+		claimed = false
+		err = s.transferSince(ctx, id, began, func(t *transfer) (err error) {
+			claimed, err = claim(t)
+			return err
+		})
+		if err != nil || !claimed {
+			return nil, false, err
+		}
+		if c, err = s.read(id); !errors.Is(err, fsguard.ErrLinked) {
+			break
+		}
+	}
+	return c, true, err
 }
 
 // read opens and reads the claim of id, without the lock: what stands at its name now.

@@ -41,12 +41,13 @@ type transferLock struct {
 	dir  fsguard.Dir
 	name string
 	text []byte
+	file fsguard.File // open until the release, which must not need a descriptor
+	id   fsguard.Identity
 }
 
-// acquire makes the lock file of n, or waits until it can. Nothing that another
-// process left is ever removed.
-func (s *Store) acquire(ctx context.Context, dir fsguard.Dir, n names) (*transferLock, error) {
-	began := s.opts.now()
+// acquire makes the lock file of n, or waits until it can, for so long since began.
+// Nothing that another process left is ever removed.
+func (s *Store) acquire(ctx context.Context, dir fsguard.Dir, n names, began time.Time) (*transferLock, error) {
 	for try := 0; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -57,19 +58,42 @@ func (s *Store) acquire(ctx context.Context, dir fsguard.Dir, n names) (*transfe
 		}
 		waited := s.opts.now().Sub(began)
 		if try >= lockTries || waited >= lockPatience {
-			held, err := s.lockAt(dir, n.lock)
-			if errors.Is(err, fs.ErrNotExist) {
-				held, err = Lock{File: n.lock}, nil // let go just now, or a .reclaim without a lock
-			}
-			if err != nil {
-				return nil, err
-			}
-			return nil, &LockError{What: ErrLockTimeout, Lock: held}
+			return nil, s.gaveUp(dir, n, nil)
 		}
 		if err := s.opts.sleep(ctx, min(lockDelay(try), lockPatience-waited)); err != nil {
-			return nil, err
+			return nil, s.gaveUp(dir, n, err)
 		}
 	}
+}
+
+// gaveUp says what was waited for; why is the context's error, or nil when the time was
+// over.
+func (s *Store) gaveUp(dir fsguard.Dir, n names, why error) error {
+	held, err := s.holds(dir, n)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	return &LockError{What: ErrLockTimeout, Dir: s.queue.path, Lock: held, Err: why}
+}
+
+// holds tells what keeps the lock of n from being had. A .reclaim beside it comes first:
+// while that stands nobody gets the lock.
+func (s *Store) holds(dir fsguard.Dir, n names) (Lock, error) {
+	info, reclaimed, err := lstat(dir, n.lock+reclaimSuffix)
+	if err != nil {
+		return Lock{}, err
+	}
+	held, err := s.lockAt(dir, n.lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		held, err = Lock{File: n.lock}, nil // let go just now, or never there
+		if reclaimed {
+			held = s.aged(Lock{Created: time.Unix(0, info.MtimeNanos)})
+		}
+	}
+	if reclaimed {
+		held.File = n.lock + reclaimSuffix
+	}
+	return held, err
 }
 
 // lockDelay is the pause after the try-th failure.
@@ -106,19 +130,19 @@ func (s *Store) tryAcquire(dir fsguard.Dir, n names) (*transferLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	lock := &transferLock{dir: dir, name: n.lock}
+	lock := &transferLock{dir: dir, name: n.lock, file: file}
 	lock.text, _ = newRecord(now)
 	if _, err := file.WriteAt(lock.text, 0); err != nil {
 		// Ours by the descriptor: its text is not whole. Left behind it would go stale.
-		return nil, errors.Join(err, removeIf(dir, n.lock, file))
+		return nil, errors.Join(err, removeIf(dir, n.lock, file), file.Close())
 	}
 	info, err := file.Info()
 	if err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, errors.Join(err, removeIf(dir, n.lock, file), file.Close())
 	}
+	lock.id = info.Identity
 	if info.Links == 0 {
-		return nil, errBusy // somebody took it away at once
+		return nil, errors.Join(errBusy, file.Close()) // somebody took it away at once
 	}
 	return lock, nil
 }
@@ -150,7 +174,7 @@ func (s *Store) judge(dir fsguard.Dir, n names) error {
 	if err != nil {
 		return err
 	}
-	return &LockError{What: ErrLockStale, Lock: again}
+	return &LockError{What: ErrLockStale, Dir: s.queue.path, Lock: again}
 }
 
 // lockAt reads the lock at name.
@@ -164,8 +188,12 @@ func (s *Store) lockAt(dir fsguard.Dir, name string) (Lock, error) {
 	if l.Created.IsZero() {
 		l.Created = time.Unix(0, info.MtimeNanos)
 	}
+	return s.aged(l), nil
+}
+
+func (s *Store) aged(l Lock) Lock {
 	l.Age = s.opts.now().Sub(l.Created)
-	return l, nil
+	return l
 }
 
 func readLock(dir fsguard.Dir, name string) ([]byte, fsguard.Info, error) {
@@ -190,13 +218,20 @@ func readLock(dir fsguard.Dir, name string) ([]byte, fsguard.Info, error) {
 
 // release removes the lock file if it is still this one. A lock that was taken away
 // meanwhile means that somebody else may have worked on the entry at the same time.
-func (l *transferLock) release() error {
-	text, _, err := readLock(l.dir, l.name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(text, l.text) {
-		return &Error{File: l.name, What: ErrPathMismatch, Why: "the transfer lock was taken away while it was held"}
-	}
+func (l *transferLock) release() (err error) {
+	defer func() { err = errors.Join(err, l.file.Close()) }()
+	there, ok, err := lstat(l.dir, l.name)
 	if err != nil {
 		return err
+	}
+	text := []byte(nil)
+	if ok && there.Identity == l.id {
+		if text, err = fsguard.ReadAll(l.file, maxRecordBytes); err != nil && !errors.Is(err, fsguard.ErrTooLong) {
+			return err
+		}
+	}
+	if !bytes.Equal(text, l.text) {
+		return &Error{File: l.name, What: ErrPathMismatch, Why: "the transfer lock was taken away while it was held"}
 	}
 	return l.dir.Remove(l.name)
 }

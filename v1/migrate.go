@@ -20,7 +20,8 @@ func (s *Store) migrate(ctx context.Context, c *Claim, o *LoadOptions) error {
 	}
 	text, err := layout(c.ID+processingSuffix, payload, s.opts.MaxEntryBytes)
 	if err != nil {
-		return err
+		// In words alone: nothing is wrong with the entry itself.
+		return &Error{File: c.ID + processingSuffix, What: ErrMigration, Why: err.Error()}
 	}
 	return s.transfer(ctx, c.ID, func(t *transfer) error {
 		file, err := t.replaceClaim(c.identity(), text)

@@ -76,9 +76,9 @@ func TestMigrateNothing(t *testing.T) {
 		{"nil", migrateTo(nil, nil), nil},
 		{"an error", migrateTo(nil, failed), failed},
 		{"an error beside a payload", migrateTo([]byte(`2`), failed), failed},
-		{"no JSON", migrateTo([]byte(`{"v":`), nil), ErrInvalidJSON},
-		{"empty", migrateTo([]byte{}, nil), ErrInvalidJSON},
-		{"too large", migrateTo([]byte(`"`+strings.Repeat("x", 99)+`"`), nil), ErrTooLarge},
+		{"no JSON", migrateTo([]byte(`{"v":`), nil), ErrMigration},
+		{"empty", migrateTo([]byte{}, nil), ErrMigration},
+		{"too large", migrateTo([]byte(`"`+strings.Repeat("x", 99)+`"`), nil), ErrMigration},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eachUnitWay(t, func(t *testing.T, w unitWay) {
@@ -88,6 +88,9 @@ func TestMigrateNothing(t *testing.T) {
 				refuseClaimed(t, d, "a", `1`)
 				before, open := d.tree(t), len(watch.Open())
 				claim, err := s.Load(t.Context(), "a", c.o)
+				if errors.Is(err, ErrInvalidJSON) || errors.Is(err, ErrTooLarge) {
+					t.Errorf("%v blames the entry", err)
+				}
 				if !errors.Is(err, c.want) || (claim != nil) != (c.want == nil) {
 					t.Errorf("loaded %+v, %v; want %v", claim, err, c.want)
 				}

@@ -45,6 +45,15 @@ func tryLink(prefix string, dir fsguard.Dir) error {
 	return errors.Join(imitation(dir, first, second), dir.Remove(first), dir.Remove(second))
 }
 
+// tryCreate says why no file can be made in dir, or nil.
+func tryCreate(prefix string, dir fsguard.Dir) error {
+	file, err := dir.Create(tempName(prefix))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Remove(file.Name()), file.Close())
+}
+
 // imitation says that what a link made at name is none. Its symlink is left if the
 // name that it was made of is not a file any more: the two belong together then.
 func imitation(dir fsguard.Dir, old, name string) error {

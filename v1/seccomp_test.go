@@ -16,9 +16,6 @@ import (
 	"testing"
 	"time"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
-	"golang.org/x/sys/unix"
-
 	"example.com/holdfast/internal/crashtest/sandbox"
 )
 
@@ -45,7 +42,7 @@ func seccompFilters(text string) error {
 			if err != nil {
 				return err
 			}
-			return refuseRelative(syscall.Errno(errno))
+			return sandbox.RefuseRelative(relativeCalls, syscall.Errno(errno))
 		}
 		calls := sandbox.Known(strings.Split(names, ","))
 		if what == "kill" {
@@ -69,18 +66,11 @@ func refusing(calls string, errno syscall.Errno) string {
 	return fmt.Sprintf("%d:%s", int(errno), calls)
 }
 
-func needSeccomp(t *testing.T) {
-	t.Helper()
-	if reason := sandbox.Missing(); reason != "" {
-		skip(t, reason)
-	}
-}
-
 // under runs a role under filters in another process, which must end well.
 func (w unitWay) under(t *testing.T, role, filters string, args ...string) {
 	t.Helper()
 	args = append([]string{filters, string(w.mechanism), strconv.Itoa(int(w.route))}, args...)
-	lines, err := start(t, role, args...).rest()
+	lines, err := start(t, role, args...).Rest()
 	if err != nil || !slices.Equal(lines, []string{"done"}) {
 		t.Errorf("%v under %s: %v (signal %v) %q", w, filters, err, killedBy(err), lines)
 	}
@@ -156,7 +146,7 @@ func seccompScenes(t *testing.T, scenes []refuseScene) (dirs []unitDirs, bases [
 // and changes nothing; what needs no such call goes on; and without the filter all does.
 // The other route's call is death: nothing is tried in its stead.
 func TestRefusedByKernel(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	eachUnitWay(t, func(t *testing.T, w unitWay) {
 		calls, other := linkCalls, renameCalls
 		if w.route == RenameNoReplace {
@@ -187,7 +177,7 @@ func TestRefusedByKernel(t *testing.T) {
 
 // The no-replace route does everything where links are refused, whatever the errno.
 func TestNoReplaceWithoutLinks(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	t.Parallel()
 	for _, w := range unitWays[3:] {
 		filters := []string{"kill:" + linkCalls}
@@ -219,7 +209,7 @@ func TestNoReplaceWithoutLinks(t *testing.T) {
 // The link route makes no call of the other, and neither makes one that an Android app may
 // not make. Nor does the link route make a symlink.
 func TestForbiddenCallsAreNotMade(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	eachUnitWay(t, func(t *testing.T, w unitWay) {
 		filters := "kill:" + strings.Join(sandbox.Android, ",") + ",symlink,symlinkat"
 		if w.route == HardLink {
@@ -234,7 +224,7 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 // Where no call may be relative to a directory, Off and Auto do everything by paths, and
 // Require does nothing at all.
 func TestWithoutRelativeCalls(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	eachUnitWay(t, func(t *testing.T, w unitWay) {
 		role := "life under a filter"
 		if w.mechanism == Require {
@@ -264,36 +254,21 @@ func refusalUnderFilter(args []string) error {
 	return nil
 }
 
-// refuseRelative answers errno to the calls that name something in a directory by its
-// descriptor.
-func refuseRelative(errno syscall.Errno) error {
-	cwd := unix.AT_FDCWD
-	group := seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(errno)}
-	for _, call := range sandbox.Known([]string{"newfstatat", "fstatat64", "openat", "mkdirat", "unlinkat", "renameat", "renameat2", "linkat", "fchmodat"}) {
-		group.NamesWithCondtions = append(group.NamesWithCondtions, seccomp.NameWithConditions{
-			Name:       call,
-			Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.NotEqual, Value: uint64(cwd)}},
-		})
-	}
-	return seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{group}},
-	})
-}
+// relativeCalls name something in a directory by its descriptor.
+var relativeCalls = []string{"newfstatat", "fstatat64", "openat", "mkdirat", "unlinkat", "renameat", "renameat2", "linkat", "fchmodat"}
 
 // The filters are real: each call kills, or is refused.
 func TestFilters(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, call := range []string{"link", "linkat", "renameat2", "statx"} {
 		if len(sandbox.Known([]string{call})) == 0 {
 			continue // the architecture has no such call
 		}
-		_, err := start(t, "call under a filter", "kill:"+call, call).rest()
+		_, err := start(t, "call under a filter", "kill:"+call, call).Rest()
 		if got := killedBy(err); got != syscall.SIGSYS {
 			t.Errorf("%s: %v (signal %v), want SIGSYS", call, err, got)
 		}
-		lines, err := start(t, "call under a filter", refusing(call, syscall.EXDEV), call).rest()
+		lines, err := start(t, "call under a filter", refusing(call, syscall.EXDEV), call).Rest()
 		if want := call + " returned " + syscall.EXDEV.Error(); err != nil || !slices.Equal(lines, []string{want}) {
 			t.Errorf("%s: %v %q, want %q", call, err, lines, want)
 		}

@@ -19,7 +19,7 @@ var ErrSourceBusy = errors.New("another import of this directory is at work")
 // Source has stopped and fenced them. docs/migrating.md tells what that means.
 type Source struct {
 	s    *Store
-	held fsguard.Dir // its flock keeps other importers off; nil: not taken
+	held []fsguard.Dir // whose flocks keep other importers off; none: not taken
 }
 
 // OpenSource opens a queue directory, and the failed directory if Options name one. Unlike
@@ -31,16 +31,17 @@ func OpenSource(dir string, o *Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.source = true
 	return &Source{s: s}, nil
 }
 
 // Close gives back the descriptors, and lets other importers in.
 func (x *Source) Close() error {
-	var err error
-	if x.held != nil {
-		err = x.held.Close() // and with it the flock
+	var errs []error
+	for _, d := range x.held {
+		errs = append(errs, d.Close()) // and with it the flock
 	}
-	return errors.Join(err, x.s.Close())
+	return errors.Join(append(errs, x.s.Close())...)
 }
 
 // Dir is the queue directory, absolute.
@@ -54,23 +55,28 @@ func (x *Source) FailedDir() string {
 	return x.s.fail.path
 }
 
-// Hold keeps other importers off until Close, by flock on the directory itself: no file is
-// made, and the death of the process ends it. Programs of the protocol do not look at it.
-// ErrSourceBusy: another importer holds it. Any other error: flock does not work here, and
-// the directory cannot be handed over.
+// Hold keeps other importers off both directories until Close, by flock on the directories
+// themselves: no file is made, and the death of the process ends it. Programs of the
+// protocol do not look at it. ErrSourceBusy: another importer holds one. Any other error:
+// flock does not work here, and the directory cannot be handed over.
 func (x *Source) Hold() error {
-	own, err := x.s.queue.admit()
-	if err != nil {
-		return err
+	for _, d := range []*directory{x.s.queue, x.s.fail} {
+		if d == nil {
+			continue
+		}
+		own, err := d.admit()
+		if err != nil {
+			return err
+		}
+		held, err := own.TryLock(fsguard.Exclusive)
+		if err == nil && !held {
+			err = &Error{File: d.path, What: ErrSourceBusy}
+		}
+		if err != nil {
+			return errors.Join(err, own.Close())
+		}
+		x.held = append(x.held, own)
 	}
-	held, err := own.TryLock(fsguard.Exclusive)
-	if err == nil && !held {
-		err = &Error{File: x.Dir(), What: ErrSourceBusy}
-	}
-	if err != nil {
-		return errors.Join(err, own.Close())
-	}
-	x.held = own
 	return nil
 }
 

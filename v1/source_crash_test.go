@@ -22,52 +22,64 @@ func TestSourceMarkerCrash(t *testing.T) {
 		"taken away":   {"open", ""},
 		"none to take": {"", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			open := func(fs fsguard.FS) (*Source, error) { return OpenSource("/data/q", &Options{fs: fs}) }
-			sc := crashtest.Scenario{
-				Name: t.Name(),
-				Setup: func(t testing.TB, d *crashtest.Disk) {
-					d.MkdirAll("/data/q")
-					if c.old != "" {
-						d.WriteRaw("/data/q/"+markerFile, []byte(c.old))
-					}
-				},
-				Run: func(fs fsguard.FS, j *crashtest.Journal) {
-					x, err := open(fs)
-					if err != nil {
-						return
-					}
-					defer x.Close()
-					if c.next == "" {
-						err = x.RemoveMarker()
-					} else {
-						err = x.SetMarker([]byte(c.next))
-					}
-					if err == nil {
-						j.Ack("marker", c.next)
-					}
-				},
-				Check: func(t testing.TB, fs fsguard.FS, j *crashtest.Journal) error {
-					x, err := open(fs)
-					if err != nil {
-						return err
-					}
-					defer x.Close()
-					got, there, err := x.Marker()
-					if err != nil {
-						return err
-					}
-					_, acked := j.Last("marker", crashtest.Acked)
-					if string(got) != c.next && (acked || string(got) != c.old) || there != (len(got) > 0) {
-						return fmt.Errorf("the marker is %q (%v), acknowledged %v", got, there, acked)
-					}
-					return nil
-				},
-			}
-			crashtest.Explore(t, sc, crashtest.Options{})
-			crashtest.ExploreErrors(t, sc, crashtest.Options{})
-		})
+		for _, dir := range []string{"/data/q", "/data/f"} {
+			t.Run(name+" in "+dir, func(t *testing.T) { sourceMarkerCrash(t, dir, c.old, c.next) })
+		}
 	}
+}
+
+// sourceMarkerCrash cuts off the change of the marker of one of the two directories.
+func sourceMarkerCrash(t *testing.T, dir, old, next string) {
+	open := func(fs fsguard.FS) (*Source, error) {
+		return OpenSource("/data/q", &Options{FailedDir: "/data/f", fs: fs})
+	}
+	set, remove, read := (*Source).SetMarker, (*Source).RemoveMarker, (*Source).Marker
+	if dir == "/data/f" {
+		set, remove, read = (*Source).SetFailedMarker, (*Source).RemoveFailedMarker, (*Source).FailedMarker
+	}
+	sc := crashtest.Scenario{
+		Name: t.Name(),
+		Setup: func(t testing.TB, d *crashtest.Disk) {
+			d.MkdirAll("/data/q")
+			d.MkdirAll("/data/f")
+			if old != "" {
+				d.WriteRaw(dir+"/"+markerFile, []byte(old))
+			}
+		},
+		Run: func(fs fsguard.FS, j *crashtest.Journal) {
+			x, err := open(fs)
+			if err != nil {
+				return
+			}
+			defer x.Close()
+			if next == "" {
+				err = remove(x)
+			} else {
+				err = set(x, []byte(next))
+			}
+			if err == nil {
+				j.Ack("marker", next)
+			}
+		},
+		Check: func(t testing.TB, fs fsguard.FS, j *crashtest.Journal) error {
+			x, err := open(fs)
+			if err != nil {
+				return err
+			}
+			defer x.Close()
+			got, there, err := read(x)
+			if err != nil {
+				return err
+			}
+			_, acked := j.Last("marker", crashtest.Acked)
+			if string(got) != next && (acked || string(got) != old) || there != (len(got) > 0) {
+				return fmt.Errorf("the marker is %q (%v), acknowledged %v", got, there, acked)
+			}
+			return nil
+		},
+	}
+	crashtest.Explore(t, sc, crashtest.Options{})
+	crashtest.ExploreErrors(t, sc, crashtest.Options{})
 }
 
 // Recovery that is itself cut off leaves what the next one finishes.

@@ -69,6 +69,37 @@ type Survey struct {
 	Delivered []string // acknowledged entries that were about to vanish: markers of no work
 	Temps     []string // being written, or left by a crash: never part of the queue
 	Strays    []string // other names, and pending ones that are no plain files: no entries
+
+	// Queue says that the queue directory holds a name that only a queue directory has;
+	// Misplaced are such names in the failed directory.
+	Queue     bool
+	Misplaced []string
+}
+
+// queueName reports whether only a queue directory has that name, and not every
+// directory with JSON files in it.
+func queueName(name string) bool {
+	_, claimed := cutID(name, processingSuffix)
+	_, delivered := cutID(name, deliveredSuffix)
+	return claimed || delivered || name == retirementsDir || IsLockFile(name)
+}
+
+// LooksLikeQueue tells from the names in a directory whether programs of the protocol, or an
+// import, were at work in it: by a name that nothing else has, or because every name is
+// that of an entry, pending or being written.
+func LooksLikeQueue(names []string) bool {
+	entries := 0
+	for _, name := range names {
+		if queueName(name) || name == markerFile {
+			return true
+		}
+		if _, ok := cutID(name, pendingSuffix); ok {
+			entries++
+		} else if !isTemp(name) {
+			entries = -len(names)
+		}
+	}
+	return entries > 0
 }
 
 // Survey looks at everything and changes nothing.
@@ -86,6 +117,7 @@ func (x *Source) Survey() (Survey, error) {
 	ids := map[string]string{} // of lock names
 	var locks []string
 	for _, name := range listed {
+		v.Queue = v.Queue || queueName(name)
 		id, state, entry := cutEntry(name)
 		_, delivered := cutID(name, deliveredSuffix)
 		switch {
@@ -94,7 +126,7 @@ func (x *Source) Survey() (Survey, error) {
 			err = v.add(q, name, Entry{ID: id, State: state, File: name})
 		case delivered:
 			v.Delivered = append(v.Delivered, name)
-		case isLock(strings.TrimSuffix(name, reclaimSuffix)):
+		case IsLockFile(name):
 			locks = append(locks, name)
 		case name == retirementsDir:
 			v.Records, err = x.records(q)
@@ -180,9 +212,12 @@ func (x *Source) surveyFailed(v *Survey) error {
 			}
 			continue
 		}
+		if queueName(name) {
+			v.Misplaced = append(v.Misplaced, name)
+		}
 		if isTemp(name) {
 			v.Temps = append(v.Temps, x.failedPath(name))
-		} else {
+		} else if name != markerFile {
 			v.Strays = append(v.Strays, x.failedPath(name))
 		}
 	}

@@ -249,12 +249,14 @@ func TestSourceRemoveLock(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+	v, err := x.Survey()
+	unitOK(t, err)
 	l, err := x.RemoveLock(name)
-	if unitOK(t, err); l.Owner != "me" || !l.Stale() {
-		t.Errorf("removed %+v", l)
+	if unitOK(t, err); l.Owner != "me" || !l.Stale() || l.ID != "a" || v.Locks[0].ID != "a" {
+		t.Errorf("removed %+v of %+v", l, v.Locks)
 	}
 	l, err = x.RemoveLock(name + reclaimSuffix)
-	if unitOK(t, err); !l.Reclaim || l.Stale() {
+	if unitOK(t, err); !l.Reclaim || l.Stale() || l.ID != "a" {
 		t.Errorf("removed %+v", l)
 	}
 	if _, err := x.RemoveLock(name); !errors.Is(err, ErrNotFound) {
@@ -288,4 +290,86 @@ func TestSourceMarker(t *testing.T) {
 	s, err := Open(d.queue, nil)
 	unitOK(t, err, s.Close())
 	d.wantNames(t, "", "")
+}
+
+// The failed directory has a marker of its own, which keeps no program off it.
+func TestSourceFailedMarker(t *testing.T) {
+	d := newUnitDirs(t)
+	none, err := OpenSource(d.queue, nil)
+	unitOK(t, err)
+	if err := none.SetFailedMarker([]byte("x")); !errors.Is(err, ErrNoFailedDir) {
+		t.Errorf("without a failed directory: %v", err)
+	}
+	_, there, err := none.FailedMarker()
+	if unitOK(t, err, none.RemoveFailedMarker(), none.Close()); there {
+		t.Error("a marker without a failed directory")
+	}
+	x := d.openSource(t, Options{FailedDir: d.failed})
+	if _, there, err := x.FailedMarker(); there || err != nil {
+		t.Errorf("none: %v, %v", there, err)
+	}
+	unitOK(t, x.SetFailedMarker([]byte("one")))
+	got, there, err := x.FailedMarker()
+	if unitOK(t, err); string(got) != "one" || !there {
+		t.Errorf("got %q, %v", got, there)
+	}
+	if _, there, err := x.Marker(); there || err != nil {
+		t.Errorf("of the queue directory: %v, %v", there, err)
+	}
+	s, err := Open(d.queue, &Options{FailedDir: d.failed})
+	unitOK(t, err, s.Close())
+	v, err := x.Survey()
+	if unitOK(t, err); len(v.Strays)+len(v.Misplaced) > 0 {
+		t.Errorf("the marker is told as %v, %v", v.Strays, v.Misplaced)
+	}
+	other := unitDirs{t.TempDir(), d.failed}.openSource(t, Options{})
+	unitOK(t, x.Hold())
+	if err := other.Hold(); !errors.Is(err, ErrSourceBusy) {
+		t.Errorf("the failed directory was held twice: %v", err)
+	}
+	unitOK(t, x.RemoveFailedMarker(), x.RemoveFailedMarker())
+	d.wantNames(t, "", "")
+}
+
+func TestSourceTellsDirectoriesApart(t *testing.T) {
+	lock := namesOf("a").lock
+	for _, try := range []struct {
+		names  []string
+		queue  bool // only a queue directory has one of them
+		looks  bool
+		inFail int // names that are in the way in a failed directory
+	}{
+		{nil, false, false, 0},
+		{[]string{"a.json"}, false, true, 0},
+		{[]string{"a.json", "b.1.2.tmp"}, false, true, 0},
+		{[]string{"b.1.2.tmp"}, false, false, 0},
+		{[]string{"package.json", "README"}, false, false, 0},
+		{[]string{"a.processing", "README"}, true, true, 1},
+		{[]string{"a.delivered"}, true, true, 1},
+		{[]string{lock}, true, true, 1},
+		{[]string{lock + reclaimSuffix}, true, true, 1},
+		{[]string{retirementsDir}, true, true, 1},
+		{[]string{markerFile}, false, true, 0},
+		{[]string{".processing", "x.lock"}, false, false, 0},
+	} {
+		t.Run(strings.Join(try.names, " "), func(t *testing.T) {
+			d := newUnitDirs(t)
+			for _, name := range try.names {
+				for _, path := range []string{d.at(name), filepath.Join(d.failed, name)} {
+					if name == retirementsDir {
+						unitOK(t, os.Mkdir(path, 0o700))
+					} else {
+						unitPut(t, path, "1")
+					}
+				}
+			}
+			v, err := d.openSource(t, Options{FailedDir: d.failed}).Survey()
+			if unitOK(t, err); v.Queue != try.queue || len(v.Misplaced) != try.inFail {
+				t.Errorf("queue %v, misplaced %v; want %v, %d", v.Queue, v.Misplaced, try.queue, try.inFail)
+			}
+			if got := LooksLikeQueue(try.names); got != try.looks {
+				t.Errorf("looks %v, want %v", got, try.looks)
+			}
+		})
+	}
 }

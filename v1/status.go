@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"context"
+	"strings"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -17,7 +18,7 @@ type Status struct {
 
 	Delivered   int  // markers that an interrupted acknowledgement left
 	Retirements bool // the directory of retirement records is there
-	Locks       int  // transfer locks, held or left behind
+	Locks       int  // transfer locks, held or left behind, and what takes one away
 	Temporary   int
 }
 
@@ -38,7 +39,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	}
 	for _, name := range listed {
 		switch {
-		case isLock(name):
+		case isLock(strings.TrimSuffix(name, reclaimSuffix)):
 			st.Locks++
 		case isTemp(name):
 			st.Temporary++

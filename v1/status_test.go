@@ -42,7 +42,7 @@ func TestStatus(t *testing.T) {
 		unitPut(t, d.failed+"/g.processing", ``)
 		unitPut(t, d.failed+"/h.tmp", ``)
 		unitPut(t, d.at(".x.json"), ``)
-		want(Status{Pending: 4, Processing: 2, Failed: 1, Delivered: 1, Retirements: true, Locks: 1, Temporary: 1})
+		want(Status{Pending: 4, Processing: 2, Failed: 1, Delivered: 1, Retirements: true, Locks: 2, Temporary: 1})
 	})
 }
 

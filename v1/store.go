@@ -5,16 +5,16 @@ package holdfast
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 )
 
 // A Store is a queue directory, and perhaps a failed directory, that other programs
 // may work on at the same time. All methods are safe for concurrent use.
 type Store struct {
-	opts  Options
-	queue *directory
-	fail  *directory // nil: none
-	link  probe
+	opts   Options
+	queue  *directory
+	fail   *directory // nil: none
+	link   probe
+	source bool // of a Source: what was handed over may be touched
 }
 
 // Open opens a queue directory that is there, and the failed directory if Options name
@@ -25,11 +25,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, there, err := lstat(s.queue.dir, markerFile); err != nil || there {
-		if err == nil {
-			err = &Error{File: filepath.Join(dir, markerFile), What: ErrImported,
-				Why: "use the v2 store; to go back, see docs/migrating.md"}
-		}
+	if err := s.unlessImported(s.queue.dir); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

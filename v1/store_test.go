@@ -5,7 +5,6 @@ package holdfast
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,12 +145,12 @@ func TestClosedClaim(t *testing.T) {
 		c := unitLoad(t, s, "a", "1")
 		unitOK(t, c.Close(), c.Close())
 		before := d.tree(t)
-		unitIs(t, "ack", s.Ack(ctx, c), fs.ErrClosed, "a.processing")
-		unitIs(t, "fail", s.Fail(ctx, c), fs.ErrClosed, "a.processing")
+		unitIs(t, "ack", s.Ack(ctx, c), ErrSettled, "a.processing")
+		unitIs(t, "fail", s.Fail(ctx, c), ErrSettled, "a.processing")
 		unitUnchanged(t, before, d.tree(t))
 		again := unitLoad(t, s, "a", "1")
 		unitOK(t, s.Ack(ctx, again))
-		unitIs(t, "ack after the ack", s.Ack(ctx, again), fs.ErrClosed)
+		unitIs(t, "ack after the ack", s.Ack(ctx, again), ErrSettled)
 
 		other, err := Open(d.queue, &Options{FailedDir: d.failed, ClaimBy: w.route, Mechanism: w.mechanism})
 		unitOK(t, err)

@@ -5,8 +5,11 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -21,6 +24,11 @@ type transfer struct {
 // transfer runs f under the transfer lock of id. A cancelled context counts until the
 // lock is held.
 func (s *Store) transfer(ctx context.Context, id string, f func(t *transfer) error) error {
+	return s.transferSince(ctx, id, s.opts.now(), f)
+}
+
+// transferSince is transfer that has waited for the lock since then.
+func (s *Store) transferSince(ctx context.Context, id string, began time.Time, f func(t *transfer) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -29,17 +37,42 @@ func (s *Store) transfer(ctx context.Context, id string, f func(t *transfer) err
 		return err
 	}
 	defer busy.give(k)
-	q, err := s.queue.admit()
+	q, err := s.enter()
 	if err != nil {
 		return err
 	}
 	defer q.Close()
 	t := &transfer{names: namesOf(id), s: s, q: q}
-	lock, err := s.acquire(ctx, q, t.names)
+	lock, err := s.acquire(ctx, q, t.names, began)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(t), lock.release())
+}
+
+// enter gives the queue directory for a call that changes something, unless it was handed
+// over since the store was opened.
+func (s *Store) enter() (fsguard.Dir, error) {
+	q, err := s.queue.admit()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.unlessImported(q); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+func (s *Store) unlessImported(q fsguard.Dir) error {
+	if s.source {
+		return nil
+	}
+	_, there, err := lstat(q, markerFile)
+	if err == nil && there {
+		err = &Error{File: filepath.Join(s.queue.path, markerFile), What: ErrImported,
+			Why: "use the v2 store; to go back, see docs/migrating.md"}
+	}
+	return err
 }
 
 // sync makes what was done in the queue directory durable.
@@ -65,6 +98,12 @@ func (t *transfer) place(from fsguard.Dir, old string, to fsguard.Dir, name stri
 		return err
 	}
 	if err := from.Link(old, to, name); err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			// The link was proven here: perhaps nothing at all may be made there.
+			if denied := tryCreate(t.s.opts.TempPrefix, to); denied != nil {
+				return denied
+			}
+		}
 		return refusal(err, HardLink, old, name)
 	}
 	return imitation(to, old, name)

@@ -154,20 +154,20 @@ func (c *chaos) start() {
 	}
 	p := &chaosChild{process: start(c.t, "chaos worker", c.dir, c.clock.file, boot, fmt.Sprint(c.rng.Uint64())), ready: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
-		if p.out.Scan() {
+		if p.Out.Scan() {
 			close(p.ready)
 		}
-		for p.out.Scan() {
+		for p.Out.Scan() {
 			c.mu.Lock()
-			c.said = append(c.said, p.out.Text())
+			c.said = append(c.said, p.Out.Text())
 			c.mu.Unlock()
 		}
-		p.ended <- p.cmd.Wait()
+		p.ended <- p.Cmd.Wait()
 	}()
 	c.alive = append(c.alive, p)
 }
 
-func (p *chaosChild) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
+func (p *chaosChild) signal(sig syscall.Signal) { _ = p.Cmd.Process.Signal(sig) }
 
 // kill ends a child by SIGKILL, stopped or not.
 func (c *chaos) kill() {
@@ -192,7 +192,7 @@ func (c *chaos) stop() {
 			p.signal(unix.SIGSTOP)
 		}
 		for _, p := range c.alive {
-			stands(c.t, p.cmd.Process.Pid)
+			stands(c.t, p.Cmd.Process.Pid)
 		}
 		free := c.locksAreFree()
 		victim := -1

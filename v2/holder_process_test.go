@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/crashtest/reexec"
 )
 
 func init() {
@@ -66,7 +68,7 @@ func holdAndRun(args []string) error {
 		return err
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), roleEnv+"=stay")
+	cmd.Env = append(os.Environ(), reexec.Env+"=stay")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if args[1] == "inherits" {
 		cmd.ExtraFiles = []*os.File{file}
@@ -84,19 +86,11 @@ func holdAndRun(args []string) error {
 func startHolder(t *testing.T, role string, args ...string) (*process, token) {
 	t.Helper()
 	p := start(t, role, args...)
-	name, ok := parseToken(p.line(t))
-	if line := p.line(t); !ok || line != "here" {
+	name, ok := parseToken(p.Line(t))
+	if line := p.Line(t); !ok || line != "here" {
 		t.Fatalf("holder %v, %v, %q", name, ok, line)
 	}
 	return p, name
-}
-
-func (p *process) kill(t *testing.T) {
-	t.Helper()
-	mustDo(t, p.cmd.Process.Kill())
-	if err := p.cmd.Wait(); killedBy(err) != syscall.SIGKILL {
-		t.Fatalf("the child ended by itself: %v", err)
-	}
 }
 
 // A process that was killed is proven dead as soon as it is gone; before that it is
@@ -107,7 +101,7 @@ func TestKilledHolderIsDeadAtOnce(t *testing.T) {
 	asker := b.process(t)
 	p, name := startHolder(t, "hold", b.dir)
 	wantHolderDead(t, asker.Store, name, false)
-	p.kill(t)
+	p.Kill(t)
 	wantHolderDead(t, asker.Store, name, true)
 	sweepHolders(t, asker.Store, name)
 	b.wantFiles(t, name)
@@ -122,8 +116,8 @@ func TestEndedHolderIsDead(t *testing.T) {
 	b := osHolding(t)
 	asker := b.process(t)
 	p, name := startHolder(t, "hold", b.dir)
-	mustDo(t, p.in.Close())
-	_, err := p.rest()
+	mustDo(t, p.In.Close())
+	_, err := p.Rest()
 	mustDo(t, err)
 	wantHolderDead(t, asker.Store, name, true)
 }
@@ -134,7 +128,7 @@ func TestStoppedHolderLives(t *testing.T) {
 	b := osHolding(t)
 	asker := b.process(t)
 	p, name := startHolder(t, "hold", b.dir)
-	pid := p.cmd.Process.Pid
+	pid := p.Cmd.Process.Pid
 	mustDo(t, syscall.Kill(pid, syscall.SIGSTOP))
 	var status syscall.WaitStatus
 	for {
@@ -151,7 +145,7 @@ func TestStoppedHolderLives(t *testing.T) {
 	sweepHolders(t, asker.Store)
 	b.wantFiles(t, name)
 	mustDo(t, syscall.Kill(pid, syscall.SIGCONT))
-	p.kill(t)
+	p.Kill(t)
 	wantHolderDead(t, asker.Store, name, true)
 }
 
@@ -166,13 +160,13 @@ func TestInheritedHolder(t *testing.T) {
 			p, name := startHolder(t, "hold and run", b.dir, how)
 			wantHolderDead(t, asker.Store, name, false)
 			// Only the parent: the command has its pipes, so Wait would wait for both.
-			mustDo(t, p.cmd.Process.Kill())
-			_, err := p.cmd.Process.Wait()
+			mustDo(t, p.Cmd.Process.Kill())
+			_, err := p.Cmd.Process.Wait()
 			mustDo(t, err)
 			wantHolderDead(t, asker.Store, name, how != "inherits")
 			sweepHolders(t, asker.Store, name)
 			b.wantFiles(t, name)
-			mustDo(t, p.in.Close()) // the command ends
+			mustDo(t, p.In.Close()) // the command ends
 			b.awaitFree(t, name)
 			wantHolderDead(t, asker.Store, name, true)
 		})
@@ -202,7 +196,7 @@ func TestHoldersWhileSweeping(t *testing.T) {
 	ended := make(chan error, processes)
 	for _, p := range children {
 		go func() {
-			lines, err := p.rest()
+			lines, err := p.Rest()
 			if err == nil && (len(lines) != 1 || lines[0] != "done") {
 				err = fmt.Errorf("it said %q", lines)
 			}

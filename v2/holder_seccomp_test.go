@@ -18,13 +18,13 @@ func init() { roles["prove under a filter"] = proveUnderFilter }
 // its descriptor, proves deaths and sweeps.
 func TestHolderMakesNoForbiddenCalls(t *testing.T) {
 	t.Parallel()
-	needSeccomp(t)
+	sandbox.Need(t)
 	calls := slices.Concat(sandbox.Links, sandbox.Android, []string{"kill", "tkill", "ptrace", "process_vm_readv"})
 	b := osHolding(t)
 	gone, dead := startHolder(t, "hold", b.dir)
-	gone.kill(t)
+	gone.Kill(t)
 	_, living := startHolder(t, "hold", b.dir)
-	lines, err := start(t, "prove under a filter", b.dir, strings.Join(sandbox.Known(calls), ","), dead.String(), living.String()).rest()
+	lines, err := start(t, "prove under a filter", b.dir, strings.Join(sandbox.Known(calls), ","), dead.String(), living.String()).Rest()
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("under the filter: %v (signal %v) %q", err, killedBy(err), lines)
 	}

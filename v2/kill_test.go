@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,26 +120,13 @@ func TestKillAtRandom(t *testing.T) {
 	for round := range *killRounds {
 		holder := fmt.Sprint("round", round)
 		p := start(t, "work until killed", dir, strings.Join(names, ","), holder, fmt.Sprint(rng.Uint64()))
-		var lines []string
-		for range 1 + rng.IntN(80) {
-			lines = append(lines, p.line(t))
-		}
-		for range rng.IntN(1 << 14) { // on into whatever comes next
-			runtime.Gosched()
-		}
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		more, err := p.rest()
-		if killedBy(err) != syscall.SIGKILL {
-			t.Fatalf("round %d: the child ended by itself: %v", round, err)
-		}
-		if found, _ := afterDeath(t, s, p.cmd.Process.Pid); found {
+		lines := p.KillAtRandom(t, rng, 80, 1<<14)
+		if found, _ := afterDeath(t, s, p.Cmd.Process.Pid); found {
 			stale++
 		}
 		for _, name := range names {
 			m := models[name]
-			answered, last := follow(t, m, name, append(lines, more...), ops)
+			answered, last := follow(t, m, name, lines, ops)
 			steps += answered
 			if last != nil {
 				open++
@@ -196,7 +182,7 @@ func TestKillAtEveryOperation(t *testing.T) {
 				for k := 1; ; k++ {
 					dir := copyStore(t, template)
 					p := start(t, "die at", dir, when, fmt.Sprint(k), jsonOf(next))
-					lines, err := p.rest()
+					lines, err := p.Rest()
 					if err == nil { // the plan did not fire
 						if k < 8 || len(lines) != 1 {
 							t.Fatalf("%s: %d operations, answer %q", next.Op, k-1, lines)
@@ -206,7 +192,7 @@ func TestKillAtEveryOperation(t *testing.T) {
 					if killedBy(err) != syscall.SIGKILL || len(lines) > 0 {
 						t.Fatalf("%s operation %d: %v, %q", when, k, err, lines)
 					}
-					now := goesOn(t, base.Clone(), dir, p.cmd.Process.Pid, next)
+					now := goesOn(t, base.Clone(), dir, p.Cmd.Process.Pid, next)
 					if happened && !now {
 						t.Errorf("%s operation %d: gone, although a death earlier on left it there", when, k)
 					}

@@ -17,7 +17,7 @@ import (
 // linStop stops a process, and returns when the kernel reports that it stands still.
 func linStop(t testing.TB, p *linProcess) {
 	t.Helper()
-	pid := p.cmd.Process.Pid
+	pid := p.Cmd.Process.Pid
 	mustDo(t, unix.Kill(pid, unix.SIGSTOP))
 	for {
 		var status unix.WaitStatus
@@ -74,7 +74,7 @@ func TestStoppedHolderKeepsItsLeases(t *testing.T) {
 	}
 	ours(history.Step{Op: history.Claim, Queue: "mail", N: 9}) // nothing is due
 
-	mustDo(t, unix.Kill(p.cmd.Process.Pid, unix.SIGCONT))
+	mustDo(t, unix.Kill(p.Cmd.Process.Pid, unix.SIGCONT))
 	its(history.Step{Op: history.Extend, Receipt: receipts[0], Lease: time.Hour})
 	its(history.Step{Op: history.Ack, Receipt: receipts[1]})
 

@@ -70,9 +70,9 @@ func startCalls(t testing.TB, dir, name string) *linProcess {
 	p := &linProcess{process: start(t, "make calls", dir), name: name, gone: make(chan struct{}), waiting: map[int]chan linCall{}}
 	go func() {
 		defer close(p.gone)
-		for p.out.Scan() {
+		for p.Out.Scan() {
 			var c linCall
-			if json.Unmarshal(p.out.Bytes(), &c) != nil {
+			if json.Unmarshal(p.Out.Bytes(), &c) != nil {
 				return // it was cut off in the middle of a line
 			}
 			p.mu.Lock()
@@ -92,7 +92,7 @@ func (p *linProcess) caller(n int, mix history.Mix) history.Caller {
 	p.mu.Unlock()
 	return history.Caller{Mix: mix, Make: func(_ context.Context, st history.Step) (history.Answer, error) {
 		p.mu.Lock()
-		_, err := fmt.Fprintln(p.in, jsonOf(linCall{Caller: n, Step: st}))
+		_, err := fmt.Fprintln(p.In, jsonOf(linCall{Caller: n, Step: st}))
 		p.mu.Unlock()
 		if err == nil {
 			select {
@@ -120,11 +120,11 @@ func (c linCall) result() (history.Answer, error) {
 
 // die kills the process, and returns when the kernel has reported its end.
 func (p *linProcess) die() (history.Answer, error) {
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := p.Cmd.Process.Kill(); err != nil {
 		return history.Answer{}, err
 	}
 	<-p.gone
-	if err := p.cmd.Wait(); killedBy(err) != syscall.SIGKILL {
+	if err := p.Cmd.Wait(); killedBy(err) != syscall.SIGKILL {
 		return history.Answer{}, fmt.Errorf("it ended by itself: %v", err)
 	}
 	return history.Answer{}, nil
@@ -133,11 +133,11 @@ func (p *linProcess) die() (history.Answer, error) {
 // end lets the process end by itself.
 func (p *linProcess) end(t testing.TB) {
 	t.Helper()
-	if err := p.in.Close(); err != nil {
+	if err := p.In.Close(); err != nil {
 		t.Error(err)
 	}
 	<-p.gone
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.Cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 }

@@ -264,7 +264,7 @@ func TestTrial15UncertainCommit(t *testing.T) {
 			}
 			defer other.Close()
 			mustStop(t, other, lock, owner)
-			if lines, err := start(t, "try", s.dir).rest(); err != nil || len(lines) != 1 || lines[0] != "stale true" {
+			if lines, err := start(t, "try", s.dir).Rest(); err != nil || len(lines) != 1 || lines[0] != "stale true" {
 				t.Errorf("another process: %q %v", lines, err)
 			}
 
@@ -334,7 +334,7 @@ func TestTrial15UncertainAndDead(t *testing.T) {
 		s, dir := newTestStore(t, &Options{OnDeadOwner: consent})
 		ctx := t.Context()
 		p := start(t, "die uncertain", dir)
-		lines, err := p.rest()
+		lines, err := p.Rest()
 		u := &queue.UncertainError{}
 		if killedBy(err) != unix.SIGKILL || len(lines) != 1 || json.Unmarshal([]byte(lines[0]), u) != nil {
 			t.Fatalf("%v %q", err, lines)
@@ -342,7 +342,7 @@ func TestTrial15UncertainAndDead(t *testing.T) {
 		if consent == Stop {
 			lock := openLock(t, dir)
 			owner, _ := decodeRecord([]byte(lock.record(t)))
-			if !owner.Uncertain || owner.PID != p.cmd.Process.Pid {
+			if !owner.Uncertain || owner.PID != p.Cmd.Process.Pid {
 				t.Errorf("the record left: %+v", owner)
 			}
 			mustStop(t, s, lock, owner)

@@ -231,7 +231,7 @@ func TestProcesses(t *testing.T) {
 	}
 	var lines []string
 	for i, p := range children {
-		own, err := p.rest()
+		own, err := p.Rest()
 		if err != nil {
 			t.Fatalf("process %d: %v", i, err)
 		}
@@ -288,10 +288,10 @@ func TestHandOvers(t *testing.T) {
 	children := make([]*process, processes)
 	for i := range children {
 		children[i] = start(t, "hand over", dir, fmt.Sprint(last))
-		children[i].line(t) // it is ready
+		children[i].Line(t) // it is ready
 	}
 	for _, p := range children {
-		if err := p.in.Close(); err != nil { // go
+		if err := p.In.Close(); err != nil { // go
 			t.Fatal(err)
 		}
 	}
@@ -299,7 +299,7 @@ func TestHandOvers(t *testing.T) {
 	from, to := uint64(0), last // while all three contend
 	looks := 0
 	for i, p := range children {
-		lines, err := p.rest()
+		lines, err := p.Rest()
 		if err != nil || len(lines) < 2 {
 			t.Fatalf("process %d: %v %q", i, err, lines)
 		}

@@ -26,13 +26,13 @@ var hardLinkCalls = []string{"link", "linkat", "renameat2"}
 // not ask for one. (That it makes no such call at all is TestForbiddenCallsAreNotMade's.)
 func TestHardLinksRefused(t *testing.T) {
 	t.Parallel()
-	needSeccomp(t)
+	sandbox.Need(t)
 	errnos := []syscall.Errno{unix.EACCES, unix.EPERM, unix.EXDEV, unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOSYS}
 	for _, errno := range slices.Compact(errnos) { // the middle two are one number
 		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "store")
-			lines, err := start(t, "whole life, refused", strconv.Itoa(int(errno)), dir).rest()
+			lines, err := start(t, "whole life, refused", strconv.Itoa(int(errno)), dir).Rest()
 			if err != nil || !slices.Equal(lines, []string{"done"}) {
 				t.Fatalf("under the filter: %v (signal %v) %q", err, killedBy(err), lines)
 			}

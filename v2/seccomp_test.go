@@ -28,9 +28,9 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 	t.Parallel()
 	for name, calls := range map[string][]string{"links": sandbox.Links, "android": sandbox.Android} {
 		t.Run(name, func(t *testing.T) {
-			needSeccomp(t)
+			sandbox.Need(t)
 			dir := filepath.Join(t.TempDir(), "store")
-			lines, err := start(t, "whole life", dir, strings.Join(sandbox.Known(calls), ",")).rest()
+			lines, err := start(t, "whole life", dir, strings.Join(sandbox.Known(calls), ",")).Rest()
 			if err != nil || !slices.Equal(lines, []string{"done"}) {
 				t.Fatalf("under the filter: %v (signal %v) %q", err, killedBy(err), lines)
 			}
@@ -42,13 +42,13 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 // The filters are real: each of the calls kills the process that makes it.
 func TestForbiddenCallsKill(t *testing.T) {
 	t.Parallel()
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, calls := range [][]string{sandbox.Links, sandbox.Android} {
 		for _, call := range sandbox.Known(calls) {
 			if sandbox.Excepted(call) {
 				continue
 			}
-			_, err := start(t, "forbidden call", strings.Join(sandbox.Known(calls), ","), call).rest()
+			_, err := start(t, "forbidden call", strings.Join(sandbox.Known(calls), ","), call).Rest()
 			if got := killedBy(err); got != syscall.SIGSYS {
 				t.Errorf("%s: %v (signal %v), want SIGSYS", call, err, got)
 			}
@@ -329,12 +329,4 @@ func forbiddenCall(args []string) error {
 		return err
 	}
 	return sandbox.Make(args[1])
-}
-
-// needSeccomp leaves the test out where no filter can be set.
-func needSeccomp(t *testing.T) {
-	t.Helper()
-	if reason := sandbox.Missing(); reason != "" {
-		skip(t, reason)
-	}
 }

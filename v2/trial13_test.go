@@ -63,7 +63,7 @@ func TestTrial13EverySnapshotAddsUp(t *testing.T) {
 	var workers []*process
 	for range 2 {
 		w := start(t, "trial 13 worker", dir)
-		w.line(t) // it listens to SIGTERM
+		w.Line(t) // it listens to SIGTERM
 		workers = append(workers, w)
 	}
 	snapshots := 0
@@ -91,8 +91,8 @@ func TestTrial13EverySnapshotAddsUp(t *testing.T) {
 	}
 	t.Logf("%d messages, %d snapshots between them: %+v", n, snapshots, st.Queues["mail"].Counters)
 	for _, w := range workers {
-		mustDo(t, w.cmd.Process.Signal(syscall.SIGTERM))
-		if lines, err := w.rest(); err != nil || len(lines) > 0 {
+		mustDo(t, w.Cmd.Process.Signal(syscall.SIGTERM))
+		if lines, err := w.Rest(); err != nil || len(lines) > 0 {
 			t.Errorf("a worker: %q %v", lines, err)
 		}
 	}

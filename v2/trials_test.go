@@ -165,7 +165,7 @@ func TestTrial09KilledWithClaims(t *testing.T) {
 	if _, err := s.EnqueueBatch(ctx, "mail", smalls(100)); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := start(t, "claim and die", dir).rest()
+	lines, err := start(t, "claim and die", dir).Rest()
 	if killedBy(err) != unix.SIGKILL || len(lines) != 4 {
 		t.Fatalf("%v %q", err, lines)
 	}
@@ -249,16 +249,16 @@ func TestTrial13StatusIsOneSnapshot(t *testing.T) {
 	for i := range uint64(2) {
 		p := start(t, "work off", dir, fmt.Sprint(seed+i))
 		wg.Go(func() {
-			if _, err := p.rest(); err != nil {
+			if _, err := p.Rest(); err != nil {
 				t.Errorf("worker %d: %v", i, err)
 			}
 		})
 	}
 	wg.Wait()
-	if err := poller.in.Close(); err != nil {
+	if err := poller.In.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := poller.rest()
+	lines, err := poller.Rest()
 	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "true ") {
 		t.Fatalf("poller: %v %q", err, lines)
 	}

@@ -15,9 +15,9 @@ func init() { roles["wake under a filter"] = wakeUnderFilter }
 
 // Waking by event makes no call that an Android app may not make, and no link.
 func TestWakeMakesNoForbiddenCalls(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	calls := strings.Join(sandbox.Known(slices.Concat(sandbox.Links, sandbox.Android)), ",")
-	lines, err := start(t, "wake under a filter", filepath.Join(t.TempDir(), "store"), calls).rest()
+	lines, err := start(t, "wake under a filter", filepath.Join(t.TempDir(), "store"), calls).Rest()
 	if err != nil || !slices.Equal(lines, []string{"woken"}) {
 		t.Fatalf("under the filter: %v (signal %v) %q", err, killedBy(err), lines)
 	}

@@ -79,16 +79,16 @@ func TestProcessesWakeByEvent(t *testing.T) {
 	byEvent(t, dir, Open)
 	p := start(t, "park", dir)
 	for _, id := range []string{"a", "b", "c"} {
-		if got := p.line(t); got != "parked" {
+		if got := p.Line(t); got != "parked" {
 			t.Fatalf("got %q", got)
 		}
 		mustEnqueue(t, s, "mail", small(id))
-		if got := p.line(t); got != "claimed "+id {
+		if got := p.Line(t); got != "claimed "+id {
 			t.Fatalf("got %q, want %s", got, id)
 		}
 	}
-	mustDo(t, p.in.Close())
-	if lines, err := p.rest(); err != nil {
+	mustDo(t, p.In.Close())
+	if lines, err := p.Rest(); err != nil {
 		t.Fatal(err, lines)
 	}
 
@@ -97,11 +97,11 @@ func TestProcessesWakeByEvent(t *testing.T) {
 	p = start(t, "enqueue when told", dir)
 	wait := wakeGo(func() error { return two.WaitDue(t.Context(), "mail") })
 	looked(two, 1)
-	mustDo(t, second(p.in.Write([]byte("d\n"))), p.in.Close(), <-wait)
+	mustDo(t, second(p.In.Write([]byte("d\n"))), p.In.Close(), <-wait)
 	if got := mustClaim(t, two, "mail", queue.ClaimOptions{})[0].Receipt.ID; got != "d" {
 		t.Errorf("claimed %s", got)
 	}
-	if lines, err := p.rest(); err != nil {
+	if lines, err := p.Rest(); err != nil {
 		t.Fatal(err, lines)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/holdfast/internal/crashtest/testrun"
 )
 
 // asCommand makes the test binary be the command: the demo and some tests start
@@ -31,15 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// skip leaves out a test for want of something in the environment, or fails it where
-// nothing may be left out.
-func skip(t *testing.T, reason string) {
-	t.Helper()
-	if os.Getenv("HOLDFAST_REQUIRE_ALL") == "1" {
-		t.Fatalf("may not be skipped here: %s", reason)
-	}
-	t.Skip(reason)
-}
+var skip = testrun.Skip
 
 // A session is a way to call the command in this process.
 type session struct {

@@ -28,9 +28,7 @@ func init() {
 // T05: every command that starts no process works under a filter that kills at the
 // first call that an Android app may not make, or that makes a link.
 func TestT05CommandsUnderTheAndroidFilter(t *testing.T) {
-	if reason := sandbox.Missing(); reason != "" {
-		skip(t, reason)
-	}
+	sandbox.Need(t)
 	dir := filepath.Join(t.TempDir(), "store")
 	seen := map[string]bool{}
 	run := func(stdin string, wantCode int, args ...string) string {
@@ -104,7 +102,7 @@ func TestT05CommandsUnderTheAndroidFilter(t *testing.T) {
 	run("", 0, "import-v1", "--from", from, "--failed", failed, "--queue", "old", "--dry-run", "--remove-lock", importLock)
 	run("", 0, "import-v1", "--from", from, "--failed", failed, "--queue", "old", "--i-have-stopped-old-programs", "--remove-lock", importLock)
 	run("", 1, "import-v1", "--abandon", "--queue", "old")
-	run("", 0, "import-v1", "--from", from, "--remove-source")
+	run("", 0, "import-v1", "--from", from, "--remove-source", "--yes")
 	run("", 0, "version")
 	run("", 0, "completion", "bash")
 	run("", 1, "claim", "mail", "--fair")

@@ -4,43 +4,29 @@ package fsguard
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"example.com/holdfast/internal/crashtest/reexec"
+	"example.com/holdfast/internal/crashtest/testrun"
 )
 
-// A test that needs a process of its own starts this binary again: roleEnv names
-// the part that it plays, the arguments after it are handed on.
-const roleEnv = "HOLDFAST_FSGUARD_ROLE"
-
+// roles are the parts that this binary plays in a process of its own.
 var roles = map[string]func(args []string) error{}
 
-func TestMain(m *testing.M) {
-	role := os.Getenv(roleEnv)
-	if role == "" {
-		os.Exit(m.Run())
-	}
-	if err := roles[role](os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
+func TestMain(m *testing.M) { reexec.Main(m, roles) }
 
 // child prepares this binary in a role.
 func child(t *testing.T, role string, args ...string) *exec.Cmd {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), exe, args...)
+	cmd := reexec.Command(t, role, args...)
+	cmd.Stderr = nil // for who reads it
 	// The race detector would sleep for a second at each exit.
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
@@ -54,15 +40,7 @@ func runChild(t *testing.T, role string, args ...string) string {
 	return string(out)
 }
 
-// skip leaves out a test for want of something in the environment, or fails it
-// where nothing may be left out.
-func skip(t *testing.T, reason string) {
-	t.Helper()
-	if os.Getenv("HOLDFAST_REQUIRE_ALL") == "1" {
-		t.Fatalf("may not be skipped here: %s", reason)
-	}
-	t.Skip(reason)
-}
+var skip = testrun.Skip
 
 // systems are both implementations. What is said of one holds for the other.
 var systems = []struct {

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
 
 	"example.com/holdfast/internal/crashtest/sandbox"
@@ -29,7 +28,7 @@ var relative = []string{
 
 // Where such calls are refused, CheckRelative tells which, and Paths does everything.
 func TestWithoutRelativeCalls(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, errno := range []syscall.Errno{unix.ENOSYS, unix.EPERM} {
 		t.Run(errno.Error(), func(t *testing.T) {
 			runChild(t, "no relative calls", strconv.Itoa(int(errno)), strings.Join(relative, ","), t.TempDir())
@@ -39,7 +38,7 @@ func TestWithoutRelativeCalls(t *testing.T) {
 
 // Each call that OS needs is asked about: one alone that is refused is reported.
 func TestWithoutOneRelativeCall(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, call := range []string{"newfstatat", "openat", "mkdirat", "unlinkat", "renameat"} {
 		t.Run(call, func(t *testing.T) {
 			out := runChild(t, "no relative calls", strconv.Itoa(int(unix.EACCES)), call, t.TempDir())
@@ -57,7 +56,7 @@ func noRelativeRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseRelative(strings.Split(args[1], ","), syscall.Errno(errno)); err != nil {
+	if err := sandbox.RefuseRelative(strings.Split(args[1], ","), syscall.Errno(errno)); err != nil {
 		return err
 	}
 	err = CheckRelative()
@@ -79,22 +78,4 @@ func noRelativeRole(args []string) error {
 		return err
 	}
 	return exercise(Paths(), dir)
-}
-
-// refuseRelative answers errno to each of the calls unless its first argument is
-// AT_FDCWD, as the kernel reads it: an int.
-func refuseRelative(calls []string, errno syscall.Errno) error {
-	cwd := unix.AT_FDCWD
-	group := seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(errno)}
-	for _, call := range sandbox.Known(calls) {
-		group.NamesWithCondtions = append(group.NamesWithCondtions, seccomp.NameWithConditions{
-			Name:       call,
-			Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.NotEqual, Value: uint64(cwd)}},
-		})
-	}
-	return seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{group}},
-	})
 }

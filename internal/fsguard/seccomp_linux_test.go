@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/holdfast/internal/crashtest/reexec"
 	"example.com/holdfast/internal/crashtest/sandbox"
 )
 
@@ -32,7 +33,7 @@ var changing = []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}
 
 // Everything works without the forbidden calls.
 func TestForbiddenCallsAreNotMade(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, act := range []string{"exercise", "exercise paths"} {
 		dir := t.TempDir()
 		if got := runChild(t, "seccomp", "kill", strings.Join(sandbox.Known(forbidden), ","), act, dir); got != "done\n" {
@@ -43,19 +44,19 @@ func TestForbiddenCallsAreNotMade(t *testing.T) {
 
 // The filter is real: each of the calls kills the process that makes it.
 func TestForbiddenCallsKill(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, call := range sandbox.Known(forbidden) {
 		if sandbox.Excepted(call) {
 			continue
 		}
 		err := child(t, "forbidden call", strings.Join(sandbox.Known(forbidden), ","), call).Run()
-		if got := killedBy(err); got != syscall.SIGSYS {
+		if got := reexec.KilledBy(err); got != syscall.SIGSYS {
 			t.Errorf("%s: got %v (%v), want SIGSYS", call, got, err)
 		}
 	}
 	// So is Link, which the exercise leaves out.
 	err := child(t, "seccomp", "kill", strings.Join(sandbox.Known(forbidden), ","), "link", t.TempDir()).Run()
-	if got := killedBy(err); got != syscall.SIGSYS {
+	if got := reexec.KilledBy(err); got != syscall.SIGSYS {
 		t.Errorf("Link: got %v (%v), want SIGSYS", got, err)
 	}
 	for _, call := range []string{"linkat", "symlinkat", "openat2", "fchmodat2", "clone3", "statx"} {
@@ -68,7 +69,7 @@ func TestForbiddenCallsKill(t *testing.T) {
 // With a umask that takes nothing away, the modes come out exact although every
 // later change is forbidden: nothing is wider for even an instant.
 func TestModesAreRightFromTheFirstInstant(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, act := range []string{"make", "make paths"} {
 		dir := t.TempDir()
 		ok(t, os.WriteFile(filepath.Join(dir, "replaced"), nil, 0o600))
@@ -80,7 +81,7 @@ func TestModesAreRightFromTheFirstInstant(t *testing.T) {
 
 // Errnos that this kernel does not give by itself, given by the filter.
 func TestErrnos(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	tests := []struct {
 		call  string
 		errno syscall.Errno
@@ -302,23 +303,4 @@ func forbiddenRole(args []string) error {
 		return err
 	}
 	return sandbox.Make(args[1])
-}
-
-// needSeccomp leaves the test out where no filter can be set.
-func needSeccomp(t *testing.T) {
-	t.Helper()
-	if reason := sandbox.Missing(); reason != "" {
-		skip(t, reason)
-	}
-}
-
-// killedBy is the signal that ended a process, or 0.
-func killedBy(err error) syscall.Signal {
-	var exit interface{ Sys() any }
-	if errors.As(err, &exit) {
-		if status, isStatus := exit.Sys().(syscall.WaitStatus); isStatus && status.Signaled() {
-			return status.Signal()
-		}
-	}
-	return 0
 }

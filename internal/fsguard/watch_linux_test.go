@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/crashtest/sandbox"
 )
 
 func init() {
@@ -272,7 +274,7 @@ func descriptors(t *testing.T) (open []string) {
 
 // The kernel's refusals come as they are, and leave nothing open.
 func TestWatchErrnos(t *testing.T) {
-	needSeccomp(t)
+	sandbox.Need(t)
 	for _, c := range []struct {
 		call  string
 		errno syscall.Errno

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/crashtest/testrun"
 )
 
 // Links are the calls that make a link. The store makes none, ever.
@@ -33,6 +36,20 @@ func Refuse(calls []string, errno syscall.Errno) error {
 	return load(calls, seccomp.ActionErrno|seccomp.Action(errno))
 }
 
+// RefuseRelative answers errno to each of the calls that exist here unless its first
+// argument is AT_FDCWD, as the kernel reads it: an int.
+func RefuseRelative(calls []string, errno syscall.Errno) error {
+	cwd := unix.AT_FDCWD
+	group := seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(errno)}
+	for _, call := range Known(calls) {
+		group.NamesWithCondtions = append(group.NamesWithCondtions, seccomp.NameWithConditions{
+			Name:       call,
+			Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.NotEqual, Value: uint64(cwd)}},
+		})
+	}
+	return set(group)
+}
+
 // load makes one exception: see Excepted.
 func load(calls []string, action seccomp.Action) error {
 	var groups []seccomp.SyscallGroup
@@ -43,6 +60,11 @@ func load(calls []string, action seccomp.Action) error {
 		}
 		groups = append(groups, seccomp.SyscallGroup{Names: []string{call}, Action: act})
 	}
+	return set(groups...)
+}
+
+// set puts every thread of this process under a filter that allows all else.
+func set(groups ...seccomp.SyscallGroup) error {
 	return seccomp.LoadFilter(seccomp.Filter{
 		NoNewPrivs: true,
 		Flag:       seccomp.FilterFlagTSync,
@@ -73,8 +95,16 @@ func Known(calls []string) []string {
 	})
 }
 
-// Missing says in a sentence why no filter can be set here, or is empty.
-func Missing() string {
+// Need leaves the test out where no filter can be set.
+func Need(t testing.TB) {
+	t.Helper()
+	if reason := missing(); reason != "" {
+		testrun.Skip(t, reason)
+	}
+}
+
+// missing says in a sentence why no filter can be set here, or is empty.
+func missing() string {
 	switch {
 	case !seccomp.Supported():
 		return "this kernel has no seccomp filters"
