@@ -17,12 +17,14 @@ import (
 	"example.com/holdfast/internal/fsguard"
 )
 
+var errHadToWait = errors.New("it had to wait")
+
 // interopStore opens a store on d. It may not have to wait unless o says otherwise.
 func interopStore(t testing.TB, d interopDirs, o Options) *Store {
 	t.Helper()
 	o.FailedDir = d.Failed
 	if o.sleep == nil {
-		o.sleep = func(context.Context, time.Duration) error { return errors.New("it had to wait") }
+		o.sleep = func(context.Context, time.Duration) error { return errHadToWait }
 	}
 	s, err := Open(d.Queue, &o)
 	interopOK(t, err)
@@ -110,7 +112,7 @@ func TestInteropJavaScriptHoldsLock(t *testing.T) {
 				if err != nil || !errors.Is(lockErr, ErrLockStale) || !errors.As(lockErr, &lock) || lock.Lock.Owner != owner || !lock.Lock.Created.Equal(created) {
 					t.Errorf("31 s later: %v; the lock is of %s", lockErr, owner)
 				}
-				if _, err := before.Load(ctx, interopID, nil); err == nil || err.Error() != "it had to wait" {
+				if _, err := before.Load(ctx, interopID, nil); !errors.Is(err, errHadToWait) {
 					t.Errorf("29 s later: %v", err)
 				}
 				// A producer needs no lock.

@@ -20,7 +20,7 @@ var plantedBugs = []planted.Bug{
 	{Name: "enqueue: directory not synced", Test: "TestCrash$/^enqueue$", Edits: []planted.Edit{
 		{File: "enqueue.go", Old: "	if err := syncDir(q, s.queue.path); err != nil {\n		return id, err\n	}\n", New: ""}}},
 	{Name: "enqueue: an error of the rename taken for nothing done", Test: "TestFaultEnqueueAfterItsRename", Edits: []planted.Edit{
-		{File: "enqueue.go", Old: "lerr == nil && !there {", New: "lerr == nil && !there && false {"}}},
+		{File: "enqueue.go", Old: "lerr == nil && errors.Is(err, fs.ErrNotExist):", New: "!there && (lerr == nil || errors.Is(err, fs.ErrNotExist)):"}}},
 	{Name: "claim: not synced", Test: "TestCrash$/^load$/^rename-no-replace", Edits: []planted.Edit{
 		{File: "claim.go", Old: "	if err := t.sync(); err != nil {\n		return false, err\n	}\n	return t.owned()", New: "	return t.owned()"}}},
 	{Name: "claim: retired before it is durable", Test: "TestCrash$/^load$/^hard-link", Edits: []planted.Edit{
@@ -46,7 +46,7 @@ var plantedBugs = []planted.Bug{
 	{Name: "retire: no recovery", Test: "TestCrash$/^record-newer$", Edits: []planted.Edit{
 		{File: "retire.go", Old: "func (t *transfer) recover() error {\n", New: "func (t *transfer) recover() error {\n	if t != nil {\n		return nil\n	}\n"}}},
 	{Name: "lock: a stale one taken over", Test: "TestCrash$/^load$", Edits: []planted.Edit{
-		{File: "lock.go", Old: "	return &LockError{What: ErrLockStale, Lock: again}", New: "	return errors.Join(errBusy, dir.Remove(n.lock))"}}},
+		{File: "lock.go", Old: "	return &LockError{What: ErrLockStale, Dir: s.queue.path, Lock: again}", New: "	return errors.Join(errBusy, dir.Remove(n.lock))"}}},
 	{Name: "ack: not synced", Test: "TestCrash$/^ack$", Edits: []planted.Edit{
 		{File: "ack.go", Old: "		if err := t.sync(); err != nil {\n			return err\n		}\n	}\n	if marked", New: "	}\n	if marked"},
 		{File: "ack.go", Old: "	if err := t.sync(); err != nil {\n		return err\n	}\n	if ended", New: "	if ended"}}},
