@@ -12,10 +12,10 @@ import (
 )
 
 // Abandon takes back everything that the open import of Options.From into Options.Queue has
-// brought, and removes the marker: both are as they were. On nil that is durable; after
+// brought, and removes the markers: all are as they were. On nil that is durable; after
 // an error call it again. With an empty From it takes back whatever import the store
-// remembers as open into the queue, for a v1 directory that is not there any more; a
-// marker elsewhere then stays, and a re-run of Import goes on from it.
+// remembers as open into the queue, for a v1 directory that is not there any more;
+// markers elsewhere then stay, and a re-run of Import goes on from them.
 //
 // Refusals: ErrNoImport; ErrOtherImport; ErrClosedSource, once the closing commit
 // happened: what was brought may have been claimed since.
@@ -24,7 +24,19 @@ func Abandon(ctx context.Context, store *v2.Store, o Options) (Report, error) {
 	if o.From == "" {
 		return abandonOpen(ctx, store, rep)
 	}
+	m, err := peekMarker(&o)
+	if err != nil {
+		return rep, err
+	}
+	if m != nil && o.Failed == "" { // its marker goes too
+		o.Failed = m.Failed
+	}
 	src, err := v1.OpenSource(o.From, o.v1())
+	if errors.Is(err, v1.ErrNoDirectory) && m != nil && o.Failed != "" && o.Failed == m.Failed {
+		// The failed directory is gone: there is no marker in it to remove.
+		o.Failed = ""
+		src, err = v1.OpenSource(o.From, o.v1())
+	}
 	if err != nil {
 		return rep, err
 	}
@@ -43,10 +55,17 @@ func (r *run) abandon(ctx context.Context) error {
 		return err
 	case m == nil:
 		return fmt.Errorf("%s: %w", r.src.Dir(), ErrNoImport)
-	case m.State == markerClosed:
-		return m.fault(ErrClosedSource, r.src.Dir(), "what was brought stays")
-	case m.Store != r.store.ID() || m.Queue != r.o.Queue:
-		return m.fault(ErrOtherImport, r.src.Dir(), "")
+	}
+	if err := m.foreign(r.store.ID(), r.o.Queue, r.src.Dir()); err != nil {
+		return err
+	}
+	if m.State == markerClosed {
+		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), "what was brought stays")
+	}
+	if r.src.FailedDir() != "" {
+		if err := r.sameFailed(m); err != nil {
+			return err
+		}
 	}
 	r.rep.Token = m.Token
 	r.count(m)
@@ -55,7 +74,7 @@ func (r *run) abandon(ctx context.Context) error {
 	case err != nil:
 		return err
 	case closed:
-		return m.fault(ErrClosedSource, r.src.Dir(), "what was brought stays")
+		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), "what was brought stays")
 	case known:
 		if err := takeBack(ctx, r.store, r.o.Queue, m); err != nil {
 			return err
@@ -63,6 +82,10 @@ func (r *run) abandon(ctx context.Context) error {
 	}
 	// Only now: without the marker nobody would know that the import is to be ended.
 	r.o.at("abandoned")
+	if err := r.unmarkFailed(m); err != nil {
+		return err
+	}
+	r.o.at("failed unmarked")
 	return r.src.RemoveMarker()
 }
 

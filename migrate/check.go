@@ -51,7 +51,7 @@ func (r *run) checkOne(e *entry) (problem, err error) {
 	case !e.file.Plain:
 		return v1.ErrNotFile, nil
 	case e.file.Links > 1 && r.src.FailedDir() == "" && e.file.State == v1.EntryClaimed:
-		return fmt.Errorf("%w: it has %d links: was it on its way to a failed directory? then name that", v1.ErrPathMismatch, e.file.Links), nil
+		return fmt.Errorf("%w: it has %d links: was it on its way to a failed directory? then name that (--failed)", v1.ErrPathMismatch, e.file.Links), nil
 	case e.file.Links > 1:
 		return fmt.Errorf("%w: it has %d links: it is not this queue's alone", v1.ErrPathMismatch, e.file.Links), nil
 	}
@@ -64,7 +64,7 @@ func (r *run) checkOne(e *entry) (problem, err error) {
 		return err, nil
 	case errors.Is(err, v1.ErrNotFound), errors.Is(err, v1.ErrChanged):
 		return nil, &ProblemsError{ErrFence, []Problem{{e.file.File, err}}}
-	case errors.Is(err, v1.ErrPathMismatch) && r.o.DryRun:
+	case errors.Is(err, v1.ErrPathMismatch) && r.before:
 		return nil, nil // two names that a recovery would make one
 	case err != nil:
 		return nil, err

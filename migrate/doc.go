@@ -18,13 +18,18 @@
 //
 // Import can be cut off at any moment and run again. It goes
 //
-//	look ▸ recover ▸ check all ▸ marker, open ▸ import open ▸ bring … ▸ look again ▸ import closed ▸ marker, closed
+//	look ▸ check all ▸ recover ▸ check all ▸ markers, open ▸ import open ▸ bring … ▸ look again ▸ import closed ▸ marker, closed
 //
 // Until the marker is written nothing was begun. It is a file in the v1 directory with the
 // token of the import and the manifest: which files are meant, and what is in them. Until the
 // closing commit of the store nobody can claim anything of what was brought, and Abandon
 // takes all of it back. From that commit on the v2 queue is the queue: a re-run only brings
 // the marker up to date. The v1 files stay until RemoveSource.
+//
+// The failed directory has a marker too, which says with which queue directory it goes: so
+// that its evidence does not come over twice, and neither directory is taken for the
+// other. It is the second one written and the first one removed; what is open is the
+// queue directory's to tell.
 //
 // # The fence
 //

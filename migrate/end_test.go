@@ -257,7 +257,7 @@ func TestRemoveSource(t *testing.T) {
 	if names, want := s.names(s.from), ".fs-safe-retirements .holdfast-import README a.json b.json done.delivered late.json x.1.2.tmp ä.json"; names != want {
 		t.Errorf("left %q, want %q", names, want)
 	}
-	if names := s.names(s.fails); names != "" {
+	if names := s.names(s.fails); names != ".holdfast-import" {
 		t.Errorf("left %q in the failed directory", names)
 	}
 	if left := strings.Join(got.Left, " "); !strings.Contains(left, "late.json") || !strings.Contains(left, "README") || strings.Contains(left, ".holdfast-import") {

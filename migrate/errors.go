@@ -5,6 +5,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,24 @@ var (
 	// tells where.
 	ErrClosedSource = errors.New("the directory was imported already")
 
+	// ErrOtherRole is returned when a failed directory is named as the queue directory that
+	// it is not, or the reverse: a *MarkerError tells what it was imported as.
+	ErrOtherRole = errors.New("the directory was imported as something else")
+
+	// ErrFailedTaken is returned when the failed directory went over with another queue
+	// directory: a *MarkerError tells with which.
+	ErrFailedTaken = errors.New("the failed directory was imported with another queue directory")
+
+	// ErrSwapped is returned when the failed directory has names in it that only a queue
+	// directory has. A *DirectoryError, as the next two.
+	ErrSwapped = errors.New("looks like a queue directory: are --from and --failed swapped?")
+
+	// ErrInStore is returned when a directory is one of a v2 store, or has a store in it.
+	ErrInStore = errors.New("a v1 directory and a v2 store may not be in one another")
+
+	// ErrNothing is returned when nothing in the queue directory tells that it is one.
+	ErrNothing = errors.New("no v1 queue: no entry is in it, and nothing else of the protocol")
+
 	// ErrMarker is returned when the marker in the directory is not what this package
 	// writes.
 	ErrMarker = errors.New("the import marker cannot be read")
@@ -71,7 +90,17 @@ func (e *LocksError) Error() string {
 	for i, l := range e.Locks {
 		texts[i] = LockText(l)
 	}
-	return fmt.Sprintf("%v: %s; its age proves nothing: when you know that its owner is gone, name it as a lock to remove", ErrLocked, some(texts))
+	next := "its age proves nothing: when you know that its owner is gone, name it as a lock to remove"
+	if e.AtWork() {
+		next = "a program is at work, or died just now: stop it and look again"
+	}
+	return fmt.Sprintf("%v: %s; %s", ErrLocked, some(texts), next)
+}
+
+// AtWork reports whether one of the locks is so young that its owner may well be at work
+// at this moment.
+func (e *LocksError) AtWork() bool {
+	return slices.ContainsFunc(e.Locks, func(l v1.HeldLock) bool { return !l.Stale() })
 }
 
 func (e *LocksError) Unwrap() error { return ErrLocked }
@@ -142,16 +171,21 @@ func some(texts []string) string {
 }
 
 // A MarkerError tells where a directory goes, or went. It unwraps to ErrOtherImport,
-// ErrClosedSource or ErrNotClosed.
+// ErrClosedSource, ErrNotClosed, ErrOtherRole or ErrFailedTaken.
 type MarkerError struct {
 	What                error
 	Dir                 string
 	Store, Queue, Token string
+	Elsewhere           bool   // Store is not the store that was to take it
 	Why                 string // may be empty
 }
 
 func (e *MarkerError) Error() string {
-	s := fmt.Sprintf("%s: %v: store %s, queue %s, import %s", e.Dir, e.What, e.Store, e.Queue, e.Token)
+	which := "store"
+	if e.Elsewhere {
+		which = "another store,"
+	}
+	s := fmt.Sprintf("%s: %v: %s %s, queue %s, import %s", e.Dir, e.What, which, e.Store, e.Queue, e.Token)
 	if e.Why != "" {
 		s += ": " + e.Why
 	}
@@ -159,3 +193,21 @@ func (e *MarkerError) Error() string {
 }
 
 func (e *MarkerError) Unwrap() error { return e.What }
+
+// A DirectoryError says why a directory cannot be what it was named as. It unwraps to
+// ErrSwapped, ErrInStore or ErrNothing.
+type DirectoryError struct {
+	Dir  string
+	What error
+	Why  string // may be empty
+}
+
+func (e *DirectoryError) Error() string {
+	s := fmt.Sprintf("%s: %v", e.Dir, e.What)
+	if e.Why != "" {
+		s += ": " + e.Why
+	}
+	return s
+}
+
+func (e *DirectoryError) Unwrap() error { return e.What }

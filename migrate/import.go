@@ -28,19 +28,22 @@ func Import(ctx context.Context, store *v2.Store, o Options) (Report, error) {
 	if err := queue.CheckQueue(o.Queue); err != nil {
 		return rep, err
 	}
-	if o.Failed == "" { // a re-run need not name it
-		m, err := peekMarker(&o)
-		if err != nil {
+	m, err := peekMarker(&o)
+	switch {
+	case err != nil:
+		return rep, err
+	case m == nil:
+		if err := checkPlaces(o.From, o.Failed); err != nil {
 			return rep, err
 		}
-		if m != nil && m.State == markerOpen {
-			o.Failed = m.Failed
-		}
+	case m.State == markerOpen && o.Failed == "": // a re-run need not name it
+		o.Failed = m.Failed
 	}
 	src, err := v1.OpenSource(o.From, o.v1())
 	if err != nil {
 		return rep, err
 	}
+	rep.FailedDir = src.FailedDir()
 	r := &run{o: &o, store: store, src: src, rep: &rep}
 	err = r.work(ctx)
 	return rep, errors.Join(err, src.Close())
@@ -78,11 +81,15 @@ func (r *run) mark(m *marker) error {
 
 // resume goes on with the import of a marker.
 func (r *run) resume(ctx context.Context, m *marker) error {
-	switch {
-	case m.State == markerClosed:
-		return m.fault(ErrClosedSource, r.src.Dir(), "")
-	case m.Store != r.store.ID() || m.Queue != r.o.Queue:
-		return m.fault(ErrOtherImport, r.src.Dir(), "go on with that one, or abandon it")
+	if err := m.foreign(r.store.ID(), r.o.Queue, r.src.Dir()); err != nil {
+		return err
+	}
+	if m.State == markerClosed {
+		why := ""
+		if m.Failed == "" && r.src.FailedDir() != "" {
+			why = "without a failed directory; docs/migrating.md tells how that can come over later"
+		}
+		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), why)
 	}
 	r.rep.Resumed, r.rep.Token = true, m.Token
 	r.count(m)
@@ -96,8 +103,11 @@ func (r *run) resume(ctx context.Context, m *marker) error {
 	} else if closed {
 		return r.note(m)
 	}
-	if m.Failed == "" && r.src.FailedDir() != "" {
-		return m.fault(ErrOtherImport, r.src.Dir(), "it was begun without a failed directory: go on without, or abandon it")
+	if err := r.sameFailed(m); err != nil {
+		return err
+	}
+	if _, err := r.failedFree(m.Token); err != nil {
+		return err
 	}
 	if err := r.compare(m); err != nil || r.o.DryRun {
 		return err
@@ -109,6 +119,9 @@ var errSkippedBefore = errors.New("was skipped when the import began")
 
 // bring adds what the manifest names and closes the import.
 func (r *run) bring(ctx context.Context, m *marker) error {
+	if err := r.markFailed(m); err != nil {
+		return err
+	}
 	token, err := m.token()
 	if err != nil {
 		return err

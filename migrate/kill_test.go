@@ -21,30 +21,12 @@ import (
 	v1 "example.com/holdfast/v1"
 	v2 "example.com/holdfast/v2"
 
+	"example.com/holdfast/internal/crashtest/reexec"
 	"example.com/holdfast/queue"
 )
 
-// The test binary as the process that dies: which scene, what it does there, and after how
-// many steps it kills itself (0: never; somebody else does).
-const (
-	wayChildScene = "HOLDFAST_TEST_IMPORT_SCENE"
-	wayChildCall  = "HOLDFAST_TEST_IMPORT_CALL"
-	wayChildDies  = "HOLDFAST_TEST_IMPORT_DIES_AT"
-)
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(wayChildScene); dir != "" {
-		at, err := strconv.Atoi(os.Getenv(wayChildDies))
-		if err == nil {
-			err = wayChild(dir, os.Getenv(wayChildCall), at)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	reexec.Main(m, map[string]func(args []string) error{"die at a step": wayChild})
 }
 
 var wayCalls = map[string]func(ctx context.Context, st *v2.Store, o Options) error{
@@ -62,7 +44,14 @@ var wayCalls = map[string]func(ctx context.Context, st *v2.Store, o Options) err
 	},
 }
 
-func wayChild(dir, call string, diesAt int) error {
+// wayChild is the process that dies. It takes the scene, what it does there, and after how
+// many steps it kills itself (0: never; somebody else does).
+func wayChild(args []string) error {
+	dir, call := args[0], args[1]
+	diesAt, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
 	ctx := context.Background()
 	s := &wayScene{dir: dir, from: dir + "/queue", fails: dir + "/failed", store: dir + "/store"}
 	st, err := v2.Open(ctx, s.store, nil)
@@ -83,10 +72,7 @@ func wayChild(dir, call string, diesAt int) error {
 }
 
 func (s *wayScene) child(call string, diesAt int) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), wayChildScene+"="+s.dir, wayChildCall+"="+call, wayChildDies+"="+strconv.Itoa(diesAt))
-	cmd.Stderr = os.Stderr
-	return cmd
+	return reexec.Command(s.t, "die at a step", s.dir, call, strconv.Itoa(diesAt))
 }
 
 // diesAt runs the call in a process that kills itself at a step, and reports the last
@@ -101,8 +87,7 @@ func (s *wayScene) diesAt(call string, n int) (last string, ended bool) {
 	if err == nil {
 		return last, true
 	}
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
+	if reexec.KilledBy(err) == 0 {
 		s.t.Fatalf("%s until step %d: %v", call, n, err)
 	}
 	return last, false
@@ -164,7 +149,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		wayOK(t, st.Close())
 		s.sound()
 	}
-	for _, step := range []string{"surveyed", "unlocked", "recovered", "synced", "checked", "marked", "import-open", "added", "compared", "closed", "noted"} {
+	for _, step := range []string{"surveyed", "unlocked", "recovered", "synced", "checked", "marked", "failed-marked", "import-open", "added", "compared", "closed", "noted"} {
 		if !seen[step] {
 			t.Errorf("nobody died after %s", step)
 		}
@@ -230,11 +215,21 @@ func wayOwnLocks(t *testing.T, s *wayScene) (names []string) {
 	return names
 }
 
-// Abandon, killed at its one step between the store and the marker, is finished by itself
-// or undone by an import.
+// Abandon, killed between the store and the markers, is finished by itself or undone by
+// an import.
 func TestAbandonIsKilled(t *testing.T) {
 	ctx := context.Background()
-	for name, next := range map[string]string{"and run again": "abandon", "and imported instead": "import"} {
+	for name, c := range map[string]struct {
+		steps int
+		last  string
+		next  string
+	}{
+		"before the markers, and run again":         {1, "abandoned", "abandon"},
+		"before the markers, and imported instead":  {1, "abandoned", "import"},
+		"between the markers, and run again":        {2, "failed-unmarked", "abandon"},
+		"between the markers, and imported instead": {2, "failed-unmarked", "import"},
+	} {
+		next := c.next
 		t.Run(name, func(t *testing.T) {
 			s := newWayScene(t, t.TempDir())
 			s.mixed()
@@ -250,7 +245,7 @@ func TestAbandonIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			wayOK(t, st.Close())
-			if step, ended := s.diesAt("abandon", 1); ended || step != "abandoned" {
+			if step, ended := s.diesAt("abandon", c.steps); ended || step != c.last {
 				t.Fatalf("died at %s, ended %v", step, ended)
 			}
 			again := s.open()
@@ -290,7 +285,7 @@ func TestRemovalIsKilled(t *testing.T) {
 			break
 		}
 	}
-	if got, want := s.names(s.from)+s.names(s.fails), ".fs-safe-retirements .holdfast-import README done.delivered x.1.2.tmp ä.json"; got != want {
+	if got, want := s.names(s.from)+" and "+s.names(s.fails), ".fs-safe-retirements .holdfast-import README done.delivered x.1.2.tmp ä.json and .holdfast-import"; got != want {
 		t.Errorf("left %q, want %q", got, want)
 	}
 }

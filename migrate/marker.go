@@ -23,6 +23,8 @@ const (
 
 	markerOpen   = "open"
 	markerClosed = "closed"
+
+	roleFailed = "failed"
 )
 
 // A marker is the content of the file .holdfast-import in a v1 directory: where it goes,
@@ -31,11 +33,13 @@ const (
 type marker struct {
 	Protocol string `json:"protocol"`
 	Version  int    `json:"version"`
-	Token    string `json:"token"` // of the import in the v2 store
+	Role     string `json:"role,omitempty"` // empty: of a queue directory
+	Token    string `json:"token"`          // of the import in the v2 store
 	Store    string `json:"store"`
 	Queue    string `json:"queue"`
-	State    string `json:"state"`  // open, or closed: the store has recorded the token as closed
-	Failed   string `json:"failed"` // the failed directory; empty: none
+	State    string `json:"state"`          // open, or closed: the store has recorded the token as closed
+	Failed   string `json:"failed"`         // the failed directory; empty: none
+	From     string `json:"from,omitempty"` // in the marker of a failed directory: its queue directory
 
 	// The device numbers of the directories when the files were looked at: see Source.Device.
 	Device       uint64 `json:"device,string"`
@@ -86,8 +90,11 @@ func readMarker(src *v1.Source) (*marker, error) {
 		return nil, err
 	}
 	m, err := decodeMarker(text, src)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%s/.holdfast-import: %w: %w", src.Dir(), ErrMarker, err)
+	case m.Role == roleFailed:
+		return nil, m.fault(ErrOtherRole, m.Store, src.Dir(), "it is the failed directory of "+m.From)
 	}
 	return m, nil
 }
@@ -105,7 +112,9 @@ func decodeMarker(text []byte, src *v1.Source) (*marker, error) {
 	switch {
 	case m.Protocol != markerProtocol || m.Version != markerVersion:
 		return nil, fmt.Errorf("protocol %q version %d: this program knows %s version %d", m.Protocol, m.Version, markerProtocol, markerVersion)
-	case m.State != markerOpen && m.State != markerClosed:
+	case m.Role != "" && m.Role != roleFailed:
+		return nil, fmt.Errorf("role %q", m.Role)
+	case m.State != markerOpen && m.State != markerClosed && m.Role != roleFailed:
 		return nil, fmt.Errorf("state %q", m.State)
 	}
 	if _, err := m.token(); err != nil {
@@ -143,8 +152,24 @@ func (e *entry) decode(m *marker, src *v1.Source) error {
 
 func (m *marker) token() (v2.ImportToken, error) { return v2.ParseImportToken(m.Token) }
 
-func (m *marker) fault(what error, dir, why string) error {
-	return &MarkerError{What: what, Dir: dir, Store: m.Store, Queue: m.Queue, Token: m.Token, Why: why}
+// fault is the answer to a store that may not have what the marker marks.
+func (m *marker) fault(what error, store, dir, why string) error {
+	return &MarkerError{What: what, Dir: dir, Store: m.Store, Queue: m.Queue, Token: m.Token, Elsewhere: m.Store != store, Why: why}
+}
+
+// foreign refuses a marker that is not of this store and queue.
+func (m *marker) foreign(store, queue, dir string) error {
+	what, why := ErrOtherImport, "go on with that one, or abandon it"
+	if m.State == markerClosed {
+		what, why = ErrClosedSource, ""
+	}
+	switch {
+	case m.Store != store:
+		return m.fault(what, store, dir, "")
+	case queue != "" && m.Queue != queue:
+		return m.fault(what, store, dir, why)
+	}
+	return nil
 }
 
 // differences compares the manifest with what stands now.

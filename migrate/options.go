@@ -15,7 +15,7 @@ type Options struct {
 
 	// Failed is its failed directory. Empty: what failed stays where it is; once an
 	// import was begun, the one that it was begun with. A failed directory that several
-	// queues share goes with one of them.
+	// queues share goes with one of them: ErrFailedTaken for the others.
 	Failed string
 
 	// Queue is the v2 queue that takes the entries.
@@ -28,7 +28,7 @@ type Options struct {
 
 	// RemoveLocks names transfer locks to remove, by their file names. It is the
 	// operator's word that their owners are gone. A lock that stands and is not named
-	// stops the import; a name at which none stands is passed over.
+	// stops the import; a name at which none stands is told in the report.
 	RemoveLocks []string
 
 	// DryRun looks and checks, and changes nothing anywhere.
@@ -105,6 +105,7 @@ func (o *Options) progress(p Phase, done, total int) {
 // was done before it.
 type Report struct {
 	Store, Queue string
+	FailedDir    string // that goes with it; empty: none, and what failed is not imported
 	Token        string // of the import; empty: none was begun
 	DryRun       bool
 	Resumed      bool // it went on with one that was begun before
@@ -116,6 +117,7 @@ type Report struct {
 
 	Recovered    []string      // IDs whose interrupted transition was finished (would be)
 	LocksRemoved []v1.HeldLock // (would be)
+	LocksMissing []string      // that were named, and did not stand
 	Skipped      []Problem     // entries that stay where they are
 	Delivered    []string      // markers of work that was done: no messages
 	Temps        []string      // never part of the queue

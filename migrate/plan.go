@@ -18,9 +18,11 @@ type run struct {
 	store *v2.Store
 	src   *v1.Source
 	rep   *Report
+
+	before bool // it checks what a recovery has not made whole yet
 }
 
-// plan looks at the directory, finishes what was interrupted, checks everything, and
+// plan looks at the directories, finishes what was interrupted, checks everything, and
 // gives the marker that begins an import. In a dry run nothing is finished.
 func (r *run) plan(ctx context.Context) (*marker, error) {
 	v, err := r.src.Survey()
@@ -28,11 +30,19 @@ func (r *run) plan(ctx context.Context) (*marker, error) {
 		return nil, err
 	}
 	r.o.at("surveyed")
+	if err := r.right(v); err != nil {
+		return nil, err
+	}
 	if v, err = r.settle(ctx, v); err != nil {
 		return nil, err
 	}
 	r.rep.Delivered, r.rep.Temps, r.rep.Strays = v.Delivered, v.Temps, v.Strays
-	m := &marker{
+	return r.admit(ctx, v)
+}
+
+// admit checks everything and gives the marker.
+func (r *run) admit(ctx context.Context, v v1.Survey) (m *marker, err error) {
+	m = &marker{
 		Protocol: markerProtocol, Version: markerVersion, Store: r.store.ID(), Queue: r.o.Queue, State: markerOpen, Failed: r.src.FailedDir(),
 		Device: r.src.Device(v1.EntryPending), FailedDevice: r.src.Device(v1.EntryFailed),
 	}
@@ -43,35 +53,67 @@ func (r *run) plan(ctx context.Context) (*marker, error) {
 	return m, r.free(ctx, m)
 }
 
+// right refuses directories that are not what they were named as.
+func (r *run) right(v v1.Survey) error {
+	if _, err := r.failedFree(""); err != nil {
+		return err
+	}
+	if len(v.Misplaced) > 0 {
+		return &DirectoryError{Dir: r.src.FailedDir(), What: ErrSwapped, Why: v.Misplaced[0] + " is in it"}
+	}
+	ofQueue := func(e v1.Entry) bool { return e.State != v1.EntryFailed }
+	if !v.Queue && !slices.ContainsFunc(v.Entries, ofQueue) {
+		return &DirectoryError{Dir: r.src.Dir(), What: ErrNothing}
+	}
+	return nil
+}
+
 // settle refuses what only the operator may decide, does what the operator decided, and
 // finishes every transition that was cut off. It gives the survey after that.
 func (r *run) settle(ctx context.Context, v v1.Survey) (v1.Survey, error) {
-	var unnamed []v1.HeldLock
+	var named, unnamed []v1.HeldLock
 	for _, l := range v.Locks {
 		if slices.Contains(r.o.RemoveLocks, l.File) {
-			r.rep.LocksRemoved = append(r.rep.LocksRemoved, l)
+			named = append(named, l)
 		} else {
 			unnamed = append(unnamed, l)
 		}
 	}
+	for _, file := range r.o.RemoveLocks {
+		if !slices.ContainsFunc(named, func(l v1.HeldLock) bool { return l.File == file }) {
+			r.rep.LocksMissing = append(r.rep.LocksMissing, file)
+		}
+	}
 	if unnamed != nil {
-		r.rep.LocksRemoved = nil
 		return v, &LocksError{unnamed}
 	}
 	doubtful := slices.DeleteFunc(slices.Clone(v.Records), func(r v1.Record) bool { return r.Why == "" })
 	if len(doubtful) > 0 {
-		r.rep.LocksRemoved = nil
 		return v, &RecordsError{doubtful}
 	}
 	cut := interrupted(v)
 	if r.o.DryRun {
-		r.rep.Recovered = cut
+		r.rep.LocksRemoved, r.rep.Recovered, r.before = named, cut, true
 		return recovered(v), nil
 	}
-	for _, l := range r.rep.LocksRemoved {
-		if _, err := r.src.RemoveLock(l.File); err != nil && !errors.Is(err, v1.ErrNotFound) {
+	// What is refused anyway is refused before anything is touched.
+	if len(named)+len(cut) > 0 {
+		r.before = true
+		_, err := r.admit(ctx, recovered(v))
+		r.before, r.rep.Skipped = false, nil
+		if err != nil {
 			return v, err
 		}
+	}
+	for _, l := range named {
+		_, err := r.src.RemoveLock(l.File)
+		if errors.Is(err, v1.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return v, err
+		}
+		r.rep.LocksRemoved = append(r.rep.LocksRemoved, l)
 		r.o.at("unlocked")
 	}
 	for _, id := range cut {

@@ -18,12 +18,12 @@ type Removal struct {
 	Removed int       // files of the manifest
 	Gone    int       // that were gone before
 	Kept    []Problem // that are not what was imported: they stay
-	Left    []string  // what else is in the directories, the marker aside
+	Left    []string  // what else is in the directories, the markers aside
 }
 
 // RemoveSource is the last step, when nobody wants to go back any more: it removes from
 // the v1 directories exactly the files that were imported and still are the same, and leaves
-// everything else, the marker too. Of the options From, Failed, Queue and V1 count; a
+// everything else, the markers too. Of the options From, Failed, Queue and V1 count; a
 // queue may be left out, and so may the failed directory: the marker knows both. On nil
 // what it removed is durably gone; after an error, or a crash, call it again.
 //
@@ -74,16 +74,20 @@ func removeFrom(ctx context.Context, store *v2.Store, o *Options, src *v1.Source
 	case m == nil:
 		return fmt.Errorf("%s: %w", src.Dir(), ErrNoImport)
 	case m.Store != store.ID() || o.Queue != "" && m.Queue != o.Queue:
-		return m.fault(ErrOtherImport, src.Dir(), "")
+		return m.fault(ErrOtherImport, store.ID(), src.Dir(), "")
 	case m.State != markerClosed:
-		return m.fault(ErrNotClosed, src.Dir(), "run the import again until it ends")
+		return m.fault(ErrNotClosed, store.ID(), src.Dir(), "run the import again until it ends")
+	}
+	r := &run{o: o, store: store, src: src}
+	if err := r.sameFailed(m); err != nil {
+		return err
 	}
 	closed, _, err := remembered(ctx, store, m.Token)
 	if err != nil {
 		return err
 	}
 	if !closed {
-		return m.fault(ErrNotClosed, src.Dir(), "the marker says that it is, and the store does not remember it: was the store restored from an older copy?")
+		return m.fault(ErrNotClosed, store.ID(), src.Dir(), "the marker says that it is, and the store does not remember it: was the store restored from an older copy?")
 	}
 	if err := removeAll(ctx, o, src, m, out); err != nil {
 		return errors.Join(err, src.Sync())

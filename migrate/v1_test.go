@@ -79,7 +79,7 @@ func TestImportOfWhatV1Made(t *testing.T) {
 			_, err = RemoveSource(ctx, st, o)
 			wayOK(t, err)
 			left := strings.TrimPrefix(s.names(s.from), ".fs-safe-retirements ")
-			if left != ".holdfast-import" || s.names(s.fails) != "" {
+			if left != ".holdfast-import" || s.names(s.fails) != ".holdfast-import" {
 				t.Errorf("left %q, and %q that failed", left, s.names(s.fails))
 			}
 		})

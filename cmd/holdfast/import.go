@@ -25,6 +25,8 @@ type importCall struct {
 	remove, yes         bool
 	locks               []string
 	claimBy             string
+
+	spent []string // of locks: they do not stand, or not any more
 }
 
 func (a *app) importCmd() *cobra.Command {
@@ -46,9 +48,15 @@ is found if it can be, and stops it; what it writes afterwards is lost to the qu
 It may be interrupted at any point: run the same command again, and it goes on.
 Until it has ended the queue takes no other change, and --abandon takes all of it
 back. docs/migrating.md has the steps, and the way back.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.check(cmd.Flags().Changed); err != nil {
+		Example: `  holdfast import-v1 --from outbox --failed outbox-failed --queue mail --dir store --dry-run
+  holdfast import-v1 --from outbox --failed outbox-failed --queue mail --dir store --i-have-stopped-old-programs
+  holdfast import-v1 --from outbox --queue mail --dir store --remove-source`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unexpected argument %q: the directories come with --from and --failed", args[0])
+			}
+			if err := a.checkImport(&c, cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.aboutImport(&c, a.runImport(cmd.Context(), &c))
@@ -64,14 +72,14 @@ back. docs/migrating.md has the steps, and the way back.`,
 	flags.BoolVar(&c.skip, "skip-invalid", false, "leave entries that cannot be imported where they are")
 	flags.BoolVar(&c.abandon, "abandon", false, "take back an import that has not ended; without --from by the store's own record")
 	flags.BoolVar(&c.remove, "remove-source", false, "the last step: remove the old files that were imported and are unchanged")
-	flags.BoolVar(&c.yes, "yes", false, "with --remove-source: do not ask")
+	flags.BoolVar(&c.yes, "yes", false, "with --remove-source: do not ask; without a terminal it is needed")
 	flags.StringVar(&c.claimBy, "claim-by", "rename", `how interrupted transitions are finished: rename, which needs no hard link and
 so also works on a phone, or link`)
 	return cmd
 }
 
-// check says what is wrong with the flags.
-func (c *importCall) check(given func(string) bool) error {
+// checkImport says what is wrong with the flags.
+func (a *app) checkImport(c *importCall, given func(string) bool) error {
 	modes := 0
 	for _, on := range []bool{c.dryRun, c.abandon, c.remove} {
 		if on {
@@ -93,14 +101,13 @@ func (c *importCall) check(given func(string) bool) error {
 		return usagef("--skip-invalid and --remove-lock go with an import")
 	case c.yes && !c.remove:
 		return usagef("--yes goes with --remove-source")
+	case c.remove && !c.yes && !a.tty(a.in):
+		return usagef("--remove-source asks first, and this is no terminal: give --yes to mean it")
 	}
 	if c.queue != "" {
 		if err := queue.CheckQueue(c.queue); err != nil {
 			return err
 		}
-	}
-	if !c.fenced && modes == 0 {
-		return about(fmt.Errorf("%w with --i-have-stopped-old-programs", migrate.ErrNotFenced), facts{queue: c.queue})
 	}
 	for _, dir := range []*string{&c.from, &c.failed} {
 		if *dir == "" {
@@ -124,6 +131,17 @@ func (c *importCall) check(given func(string) bool) error {
 			return usagef("--remove-lock %s: it is not in %s", lock, c.from)
 		}
 		c.locks[i] = filepath.Base(lock)
+	}
+	for _, lock := range c.locks {
+		if !v1.IsLockFile(lock) {
+			return usagef("--remove-lock %s: that is not the name of a transfer lock", lock)
+		}
+	}
+	if !c.fenced && modes == 0 {
+		look := *c
+		look.dryRun = true
+		return about(fmt.Errorf("%w with --i-have-stopped-old-programs; a dry run needs no fence", migrate.ErrNotFenced),
+			facts{queue: c.queue, run: a.importCommand(&look, look.again()...)})
 	}
 	return nil
 }
@@ -171,8 +189,8 @@ func (a *app) runImport(ctx context.Context, c *importCall) error {
 			}
 			return err
 		case c.remove:
-			if !c.yes && a.tty(a.in) && !a.confirm(fmt.Sprintf("remove the imported files from %s?", c.from)) {
-				return about(fmt.Errorf("%s is as it was: %w", c.from, errDeclined), facts{queue: c.queue})
+			if !c.yes && !a.confirm(fmt.Sprintf("remove the imported files from %s?", c.from)) {
+				return fmt.Errorf("%s is as it was: %w", c.from, errDeclined)
 			}
 			r, err := migrate.RemoveSource(ctx, st, o)
 			wipe()
@@ -184,9 +202,21 @@ func (a *app) runImport(ctx context.Context, c *importCall) error {
 			}
 			return err
 		}
+		for _, dir := range []string{c.from, c.failed} {
+			if inside(a.dir, dir) {
+				return &migrate.DirectoryError{Dir: dir, What: migrate.ErrInStore, Why: "the store " + a.dir + " is in it"}
+			}
+		}
 		rep, err := migrate.Import(ctx, st, o)
 		wipe()
+		c.spent = rep.LocksMissing
+		if !c.dryRun {
+			for _, l := range rep.LocksRemoved {
+				c.spent = append(c.spent, l.File)
+			}
+		}
 		if err != nil {
+			a.printUnfinished(rep)
 			a.printProblems(err)
 			return stoppedImport(rep, err)
 		}
@@ -198,12 +228,30 @@ func (a *app) runImport(ctx context.Context, c *importCall) error {
 	})
 }
 
+// inside reports whether a path lies below a directory, symlinks followed.
+func inside(path, dir string) bool {
+	if dir == "" {
+		return false
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
+}
+
 // messages counts what an import is of.
 func messages(r migrate.Report) int { return r.Claimed + r.Pending + r.Failed }
 
 // stoppedImport says how far an import came that was interrupted, or found no room.
 func stoppedImport(rep migrate.Report, err error) error {
 	switch {
+	case rep.Token == "" && interrupted(err):
+		return &stoppedError{"stopped while checking; nothing was begun"}
 	case rep.Token == "":
 		return err
 	case errors.Is(err, queue.ErrFull):

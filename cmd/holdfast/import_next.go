@@ -4,6 +4,8 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,7 +43,9 @@ func (c *importCall) again(more ...string) []string {
 		flags = append(flags, "--claim-by", "link")
 	}
 	for _, lock := range c.locks {
-		flags = append(flags, "--remove-lock", lock)
+		if !slices.Contains(c.spent, lock) {
+			flags = append(flags, "--remove-lock", lock)
+		}
 	}
 	return append(flags, more...)
 }
@@ -49,7 +53,33 @@ func (c *importCall) again(more ...string) []string {
 // aboutSource are the errors that are about the v1 directory and not about the store.
 var aboutSource = []error{
 	migrate.ErrLocked, migrate.ErrAmbiguous, migrate.ErrUnimportable, migrate.ErrOtherImport, migrate.ErrClosedSource, migrate.ErrMarker,
-	migrate.ErrFence, migrate.ErrNoImport, migrate.ErrNotClosed,
+	migrate.ErrFence, migrate.ErrNoImport, migrate.ErrNotClosed, migrate.ErrOtherRole, migrate.ErrFailedTaken, migrate.ErrSwapped,
+	migrate.ErrInStore, migrate.ErrNothing,
+}
+
+// A hintedError says more than the error that it wraps, or in other words.
+type hintedError struct {
+	text string
+	err  error
+}
+
+func (e *hintedError) Error() string { return e.text }
+func (e *hintedError) Unwrap() error { return e.err }
+
+func hinted(err error, more string) error { return &hintedError{err.Error() + "; " + more, err} }
+
+// missingDirectory names the flag that named a directory which is not there, in place of
+// what the library advises programs.
+func (c *importCall) missingDirectory(file string, err error) error {
+	flag := "--from"
+	if file == c.failed {
+		flag = "--failed"
+	}
+	why := "no such directory"
+	if !errors.Is(err, fs.ErrNotExist) {
+		why = "not a directory"
+	}
+	return &hintedError{flag + " " + file + ": " + why, err}
 }
 
 // aboutImport says what comes next after an error of an import.
@@ -66,6 +96,10 @@ func (a *app) aboutImport(c *importCall, err error) error {
 	marked := errors.As(err, &where)
 	var locks *migrate.LocksError
 	switch {
+	case errors.As(err, &locks) && locks.AtWork():
+		look := *c
+		look.dryRun = true
+		f.run = a.importCommand(&look, look.again()...)
 	case errors.As(err, &locks):
 		more := []string{}
 		for _, l := range locks.Locks {
@@ -80,18 +114,27 @@ func (a *app) aboutImport(c *importCall, err error) error {
 		f.run = a.importCommand(c, "--abandon")
 	case errors.Is(err, migrate.ErrMarker):
 		f.run = "ls -l " + shellWord(c.from+"/.holdfast-import")
-	case marked && errors.Is(err, migrate.ErrNotClosed):
-		there := importCall{from: c.from, failed: c.failed, queue: where.Queue}
-		f.run = a.importCommand(&there, there.again()...)
-	case marked && errors.Is(err, migrate.ErrOtherImport):
-		f.advice = "go on with that import in its own store; if that store is lost for good, docs/migrating.md says what to do"
+		if c.failed != "" {
+			f.run += " " + shellWord(c.failed+"/.holdfast-import")
+		}
 	case marked:
-		f.queue = where.Queue
-		f.run = "holdfast status {queue} --dir {dir}"
+		f.queue, f.place = where.Queue, where.Dir
+		err = a.aboutMarker(c, err, where, &f)
+	case errors.Is(err, migrate.ErrTaken):
+		err = aboutTaken(err, &f)
+	case errors.Is(err, migrate.ErrSwapped):
+		other := *c
+		other.from, other.failed, other.dryRun = c.failed, c.from, true
+		f.run = a.importCommand(&other, other.again()...)
+	case errors.Is(err, migrate.ErrNothing):
+		f.run = "ls -la " + shellWord(c.from)
+	case errors.Is(err, v1.ErrNoDirectory) && file != nil && c.abandon && file.File == c.from:
+		f.place = file.File
+		err = hinted(c.missingDirectory(file.File, err), "if it is lost, leave --from out")
+		f.run = a.importCommand(&importCall{queue: c.queue}, "--abandon")
 	case errors.Is(err, v1.ErrNoDirectory) && file != nil:
-		// What the library advises is for programs.
-		err = &v1.Error{File: file.File, What: file.What, Err: file.Err}
-		f.run = "ls -ld " + shellWord(file.File)
+		err = c.missingDirectory(file.File, err)
+		f.place, f.run = file.File, "ls -la "+shellWord(filepath.Dir(file.File))
 	case errors.Is(err, v1.ErrHelperUnavailable):
 		other := *c
 		if other.claimBy = "link"; c.claimBy == "link" {

@@ -14,7 +14,8 @@ import (
 type importLine struct {
 	Queue        string        `json:"queue"`
 	Store        string        `json:"store"`
-	Import       string        `json:"import"` // its token; empty: a dry run
+	FailedDir    string        `json:"failed_dir"` // empty: none was given
+	Import       string        `json:"import"`     // its token; empty: a dry run
 	DryRun       bool          `json:"dry_run"`
 	Resumed      bool          `json:"resumed"`
 	Closed       bool          `json:"closed"`
@@ -25,6 +26,7 @@ type importLine struct {
 	Added        int           `json:"added"`
 	Recovered    []string      `json:"recovered"`
 	LocksRemoved []lockLine    `json:"locks_removed"`
+	LocksMissing []string      `json:"locks_missing"`
 	Skipped      []problemLine `json:"skipped"`
 	Delivered    []string      `json:"delivered"`
 	Temps        []string      `json:"temporary"`
@@ -78,27 +80,25 @@ func orEmpty(names []string) []string {
 
 func (a *app) printImport(c *importCall, r migrate.Report) {
 	if a.json {
-		a.printJSON(importLine{
-			r.Queue, r.Store, r.Token, r.DryRun, r.Resumed, r.Closed, r.Claimed, r.Pending, r.Failed, r.Bytes, r.Added,
-			orEmpty(r.Recovered), lockLines(r.LocksRemoved), problemLines(r.Skipped), orEmpty(r.Delivered), orEmpty(r.Temps), orEmpty(r.Strays),
-		})
+		a.printJSON(importLineOf(r))
 		return
 	}
-	imported, finished, removed, left := "imported", "finished", "removed", "left where it is"
+	imported, left := "imported", "left where it is"
 	if r.DryRun {
-		imported, finished, removed, left = "would import", "would finish", "would remove", "would leave where it is"
+		imported, left = "would import", "would leave where it is"
 	}
 	a.printf("%s %s into %s: %d claimed, %d pending, %d failed; %d bytes\n", imported, plural(int64(messages(r)), "message"), r.Queue,
 		r.Claimed, r.Pending, r.Failed, r.Bytes)
-	if r.Resumed {
+	switch {
+	case r.Resumed && r.DryRun:
+		a.printf("would go on with an import that was begun\n")
+	case r.Resumed:
 		a.printf("went on with an import that had been begun; %s came now\n", plural(int64(r.Added), "message"))
 	}
-	if len(r.Recovered) > 0 {
-		a.printf("%s what was interrupted of: %s\n", finished, strings.Join(r.Recovered, ", "))
+	if r.FailedDir == "" {
+		a.printf("no --failed was given: what is set aside is not imported\n")
 	}
-	for _, l := range r.LocksRemoved {
-		a.printf("%s the lock %s\n", removed, printable(migrate.LockText(l)))
-	}
+	a.printTouched(r)
 	for _, p := range r.Skipped {
 		a.printf("%s: %s\n", left, printable(p.String()))
 	}
@@ -120,6 +120,45 @@ func (a *app) printImport(c *importCall, r migrate.Report) {
 		a.importCommand(c, "--remove-source"))
 }
 
+func importLineOf(r migrate.Report) importLine {
+	return importLine{
+		r.Queue, r.Store, r.FailedDir, r.Token, r.DryRun, r.Resumed, r.Closed, r.Claimed, r.Pending, r.Failed, r.Bytes, r.Added,
+		orEmpty(r.Recovered), lockLines(r.LocksRemoved), orEmpty(r.LocksMissing), problemLines(r.Skipped), orEmpty(r.Delivered),
+		orEmpty(r.Temps), orEmpty(r.Strays),
+	}
+}
+
+// printTouched tells what was done to the v1 directory itself.
+func (a *app) printTouched(r migrate.Report) {
+	finished, removed := "finished", "removed"
+	if r.DryRun {
+		finished, removed = "would finish", "would remove"
+	}
+	if len(r.Recovered) > 0 {
+		a.printf("%s what was interrupted of: %s\n", finished, strings.Join(r.Recovered, ", "))
+	}
+	for _, l := range r.LocksRemoved {
+		a.printf("%s the lock %s\n", removed, printable(migrate.LockText(l)))
+	}
+	for _, file := range r.LocksMissing {
+		a.printf("no lock of that name stands: %s\n", printable(file))
+	}
+}
+
+// printUnfinished tells what was done before an error: that has happened all the same.
+func (a *app) printUnfinished(r migrate.Report) {
+	switch {
+	case r.DryRun && len(r.LocksMissing) == 0, len(r.Recovered)+len(r.LocksRemoved)+len(r.LocksMissing)+r.Added == 0:
+	case a.json:
+		a.printJSON(importLineOf(r))
+	default:
+		if r.DryRun {
+			r.Recovered, r.LocksRemoved = nil, nil // would be
+		}
+		a.printTouched(r)
+	}
+}
+
 func (a *app) printAbandoned(c *importCall, r migrate.Report) {
 	if a.json {
 		a.printJSON(struct {
@@ -131,7 +170,7 @@ func (a *app) printAbandoned(c *importCall, r migrate.Report) {
 	}
 	a.printf("took back import %s: queue %s is as it was before\n", r.Token, r.Queue)
 	if c.from == "" {
-		a.printf("if its directory still is, its marker is too: a later import of it goes on under the same token\n")
+		a.printf("if its directories still are, their markers .holdfast-import are too: a later import of it goes on under the same token\n")
 	}
 }
 

@@ -21,7 +21,10 @@ import (
 	"example.com/holdfast/queue"
 )
 
-const importLock = ".fs-safe-transfer-0123456789abcdef0123456789abcdef.lock"
+const (
+	importLock    = ".fs-safe-transfer-0123456789abcdef0123456789abcdef.lock"
+	importOldLock = "{\"ownerToken\":\"me\",\"createdAt\":\"2026-01-01T00:00:00.000Z\"}"
+)
 
 // importDirs makes a v1 directory with these files, and its failed directory. A name with
 // a slash is below one of the two: q or f.
@@ -64,7 +67,7 @@ func TestImport(t *testing.T) {
 	from, failed := importDirs(t, map[string]string{
 		"q/a.json": `{"n":1}`, "q/b.processing": `{"n":2}`, "q/both.json": `"new"`, "q/both.processing": `"old"`, "f/bad.json": `"bad"`,
 		"q/half.processing": "1", "q/.fs-safe-retirements/half.json/entry": "2", "q/done.delivered": "1", "q/x.1.2.tmp": "{", "q/README": "x",
-		"q/" + importLock: "{\"ownerToken\":\"me\",\"createdAt\":\"2026-01-01T00:00:00.000Z\"}",
+		"q/" + importLock: importOldLock,
 	})
 	flags := []string{"import-v1", "--from", from, "--failed", failed, "--queue", "mail", "--remove-lock", filepath.Join(from, importLock)}
 	dry := s.must(append(flags, "--dry-run")...)
@@ -113,10 +116,11 @@ func TestImport(t *testing.T) {
 	// The last step is as the summary says it, and asks first.
 	args := strings.Fields(remove)[1:]
 	asked := &session{t: t, tty: true}
-	if got := asked.feed("n\n", args...); got.code != exitRefused || !strings.Contains(got.err, "remove the imported files from "+from) {
+	if got := asked.feed("n\n", args...); got.code != exitRefused || !strings.Contains(got.err, "remove the imported files from "+from) || !strings.HasSuffix(got.err, "is as it was: not confirmed\n") {
 		t.Errorf("declined: %+v", got)
 	}
-	done := (&session{t: t}).must(args...)
+	s.refused(exitUsage, "usage", args...) // nobody is there to ask
+	done := (&session{t: t}).must(append(args, "--yes")...)
 	if !strings.HasPrefix(done, "removed 7 files that had been imported into mail\n") || !strings.Contains(done, "left in the directories: done.delivered, x.1.2.tmp, README\n") {
 		t.Errorf("removed: %q", done)
 	}
@@ -129,7 +133,7 @@ func TestImportMachineForm(t *testing.T) {
 	s := newStore(t)
 	from, failed := importDirs(t, map[string]string{
 		"q/a.json": "1", "q/b.processing": "2", "q/no..json": "3", "f/bad.json": "4", "q/t.tmp": "", "q/d.delivered": "", "q/other": "",
-		"q/" + importLock: "{\"ownerToken\":\"me\",\"createdAt\":\"2026-01-01T00:00:00.000Z\"}",
+		"q/" + importLock: importOldLock,
 	})
 	got := s.must("import-v1", "--from", from, "--failed", failed, "--queue", "mail", stopped, "--skip-invalid", "--remove-lock", importLock, "--json")
 	l := decode[importLine](t, got)
@@ -144,14 +148,14 @@ func TestImportMachineForm(t *testing.T) {
 		t.Errorf("store %q, age %v", l.Store, age)
 	}
 	seconds, _ := json.Marshal(age)
-	want := fmt.Sprintf(`{"queue":"mail","store":"%s","import":"%s","dry_run":false,"resumed":false,"closed":true,"claimed":1,"pending":1,"failed":1,"bytes":3,"added":3,`+
-		`"recovered":[],"locks_removed":[{"file":"%s","id":"","owner":"me","age_seconds":%s}],`+
+	want := fmt.Sprintf(`{"queue":"mail","store":"%s","failed_dir":"%s","import":"%s","dry_run":false,"resumed":false,"closed":true,"claimed":1,"pending":1,"failed":1,"bytes":3,"added":3,`+
+		`"recovered":[],"locks_removed":[{"file":"%s","id":"","owner":"me","age_seconds":%s}],"locks_missing":[],`+
 		`"skipped":[{"file":"no..json","reason":"ID \"no.\": may not end with a dot: invalid name"}],"delivered":["d.delivered"],"temporary":["t.tmp"],"other":["other"]}`+"\n",
-		l.Store, l.Import, importLock, seconds)
+		l.Store, failed, l.Import, importLock, seconds)
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	gone := s.must("import-v1", "--from", from, "--remove-source", "--json")
+	gone := s.must("import-v1", "--from", from, "--remove-source", "--yes", "--json")
 	if want := `{"queue":"mail","import":"` + l.Import + `","removed":3,"gone":0,"kept":[],"left":["no..json","d.delivered","t.tmp","other"]}` + "\n"; gone != want {
 		t.Errorf("got %s, want %s", gone, want)
 	}
@@ -167,10 +171,10 @@ func TestImportRefusals(t *testing.T) {
 		run   string // {cmd}: import-v1 with the same directory and queue
 		out   string // what stdout begins with
 	}{
-		"not fenced":   {nil, []string{}, exitUsage, "not_fenced", "holdfast import-v1 --help", ""},
-		"no directory": {nil, []string{stopped, "--failed", "/nonexistent"}, exitOperator, "v1_no_directory", "ls -ld /nonexistent", ""},
-		"a lock": {map[string]string{"q/" + importLock: "{"}, []string{stopped}, exitOperator, "v1_locked",
-			"{cmd} " + stopped + " --remove-lock " + importLock + " --dir {dir}", importLock + ", 0s old\n"},
+		"not fenced":   {map[string]string{"q/a.json": "1"}, []string{}, exitUsage, "not_fenced", "{cmd} --dry-run --dir {dir}", ""},
+		"no directory": {nil, []string{stopped, "--failed", "/nonexistent"}, exitOperator, "v1_no_directory", "ls -la /", ""},
+		"a lock": {map[string]string{"q/" + importLock: importOldLock}, []string{stopped}, exitOperator, "v1_locked",
+			"{cmd} " + stopped + " --remove-lock " + importLock + " --dir {dir}", importLock + ", owner me, "},
 		"a record": {map[string]string{"q/.fs-safe-retirements/x.json/entry": "1"}, []string{stopped}, exitOperator, "v1_ambiguous",
 			"ls -laR {from}/.fs-safe-retirements", ".fs-safe-retirements/x.json: it stands beside no claim\n"},
 		"a bad entry": {map[string]string{"q/x.json": "{", "q/y.json": ""}, []string{stopped}, exitUsage, "unimportable",
@@ -180,7 +184,7 @@ func TestImportRefusals(t *testing.T) {
 		"a taken ID":         {map[string]string{"q/mine.json": "1"}, []string{stopped}, exitRefused, "ids_taken", "holdfast ls mail --dir {dir}", "mine.json: the ID is live already\n"},
 		"a marker":           {map[string]string{"q/.holdfast-import": "{"}, []string{stopped}, exitOperator, "marker", "ls -l {from}/.holdfast-import", ""},
 		"nothing to abandon": {nil, []string{"--abandon"}, exitNothing, "no_import", "holdfast status --dir {dir}", ""},
-		"nothing to remove":  {nil, []string{"--remove-source"}, exitNothing, "no_import", "holdfast status --dir {dir}", ""},
+		"nothing to remove":  {nil, []string{"--remove-source", "--yes"}, exitNothing, "no_import", "holdfast status --dir {dir}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
@@ -206,10 +210,10 @@ func TestImportUsage(t *testing.T) {
 	s := &session{t: t, dir: "/nonexistent"}
 	for _, args := range [][]string{
 		{}, {"--from", "x"}, {"--queue", "q"}, {"--from", "x", "--queue", "q", "--abandon", "--dry-run"}, {"--from", "x", "--remove-source", "--dry-run"},
-		{"--abandon"}, {"--abandon", "--queue", "q", "--skip-invalid"}, {"--remove-source"}, {"--from", "x", "--remove-source", "--remove-lock", "l"},
+		{"--abandon"}, {"--abandon", "--queue", "q", "--skip-invalid"}, {"--remove-source"}, {"--from", "x", "--remove-source", "--remove-lock", importLock},
 		{"--from", "x", "--queue", "q", stopped, "--yes"}, {"--from", "x", "--queue", "q", stopped, "--claim-by", "copy"},
-		{"--from", "x", "--queue", "q", stopped, "--failed", ""}, {"--from", "x", "--queue", "q", stopped, "--remove-lock", "/elsewhere/x.lock"},
-		{"x"},
+		{"--from", "x", "--queue", "q", stopped, "--failed", ""}, {"--from", "x", "--queue", "q", stopped, "--remove-lock", "/elsewhere/" + importLock},
+		{"x"}, {"--from", "x", "--queue", "q", stopped, "--remove-lock", "a.json"}, {"--from", "x", "--queue", "q", "--remove-source"},
 	} {
 		s.refused(exitUsage, "usage", append([]string{"import-v1"}, args...)...)
 	}
@@ -253,14 +257,14 @@ func TestImportIsOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			from, _ := importDirs(t, map[string]string{"q/a.json": "1", "q/b.processing": "2"})
-			got := s.importCut("import-v1", "--from", from, "--queue", "mail", stopped)
+			got := s.importCut("importing: ", "import-v1", "--from", from, "--queue", "mail", stopped)
 			again := "holdfast import-v1 --from " + from + " --queue mail " + stopped + " --dir " + s.dir
 			if got.code != exitIO || !strings.HasSuffix(got.err, "stopped: 0 of 2 brought now; the import is open: nothing of it can be claimed yet, and the same command goes on; run: "+again+"\n") {
 				t.Fatalf("cut: %+v", got)
 			}
 			for _, args := range [][]string{{"enqueue", "mail", "1"}, {"pause", "mail"}, {"clear", "mail"}} {
 				got := s.run(args...)
-				if got.code != exitRefused || !strings.HasSuffix(got.err, "; run: holdfast import-v1 --from DIR --queue mail "+stopped+" --dir "+s.dir+"\n") ||
+				if got.code != exitRefused || !strings.HasSuffix(got.err, "; that is the import of a v1 directory; run: holdfast status mail --dir "+s.dir+"\n") ||
 					!strings.Contains(got.err, "run it again until it closes, or abandon it") {
 					t.Errorf("%q: %+v", args, got)
 				}
@@ -278,14 +282,14 @@ func TestImportIsOpen(t *testing.T) {
 	}
 }
 
-// importCut runs an import on a terminal and interrupts it when it shows that the last
-// message was read: the import is open then, and none was brought.
-func (s *session) importCut(args ...string) answer {
+// importCut runs an import on a terminal and interrupts it when it shows this. At
+// "importing: " the last message was read: the import is open then, and none was brought.
+func (s *session) importCut(at string, args ...string) answer {
 	s.t.Helper()
 	ctx, cut := context.WithCancel(context.Background())
 	defer cut()
 	var out bytes.Buffer
-	errs := &cutter{at: "importing: ", cut: cut}
+	errs := &cutter{at: at, cut: cut}
 	a := newApp(strings.NewReader(""), &out, errs)
 	a.env = func(string) string { return "" }
 	a.tty = func(stream any) bool { return stream == a.stderr }
@@ -321,7 +325,7 @@ func TestImportNext(t *testing.T) {
 		{stoppedImport(migrate.Report{Token: "t"}, queue.ErrFull), same + " --remove-lock l --dir /s", "the store is full; the import is open: make room, and the same command goes on"},
 		{&v1.Error{File: "/q", What: v1.ErrUncertain}, same + " --remove-lock l --dir /s", "call again"},
 		{&v1.LinkError{Route: v1.RenameNoReplace, Errno: syscall.EINVAL}, same + " --claim-by link --remove-lock l --dir /s", "helper-unavailable"},
-		{&migrate.MarkerError{What: migrate.ErrNotClosed, Queue: "other"}, "holdfast import-v1 --from /q --failed /f --queue other " + stopped + " --dir /s", "not closed"},
+		{&migrate.MarkerError{What: migrate.ErrNotClosed, Queue: "other"}, "holdfast import-v1 --from /q --queue other " + stopped + " --dir /s", "not closed"},
 		{&v1.Error{File: "x", What: v1.ErrPathMismatch}, "ls -la /q", "x: path-mismatch"},
 	} {
 		err := a.aboutImport(c, try.err)

@@ -56,7 +56,11 @@ With --overdue only leases past their deadline, of the queue or of all queues:
 				return a.withLook(ctx, func(s store) error { return a.listOverdue(ctx, s, args) })
 			}
 			return about(a.withLook(ctx, func(s store) error {
-				return a.listing(ctx, f, "holdfast ls "+args[0], liveRow, func(o queue.ListOptions) (queue.Page, error) {
+				row, err := rowOf(ctx, s, args[0])
+				if err != nil {
+					return err
+				}
+				return a.listing(ctx, f, "holdfast ls "+args[0], row, func(o queue.ListOptions) (queue.Page, error) {
 					return s.List(ctx, args[0], o)
 				})
 			}), facts{queue: args[0]})
@@ -79,6 +83,26 @@ func liveRow(e *queue.Entry) string {
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", e.ID, printable(stateText(*e)), pick(printable(e.Key), "-"),
 		attemptsText(*e), e.PayloadBytes, when(e.EnqueuedAt), receipt)
+}
+
+// importing stands for ready while an import into the queue is open: nothing of it can
+// be claimed yet.
+const importing queue.State = "importing"
+
+// rowOf gives the rows of a queue's live messages.
+func rowOf(ctx context.Context, s store, name string) (func(*queue.Entry) string, error) {
+	st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{name}})
+	if err != nil || !st.Queues[name].Importing {
+		return liveRow, err
+	}
+	return func(e *queue.Entry) string {
+		if e == nil || e.State != queue.Ready {
+			return liveRow(e)
+		}
+		held := *e
+		held.State = importing
+		return liveRow(&held)
+	}, nil
 }
 
 func overdueRow(e *queue.Entry) string {

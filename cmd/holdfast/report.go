@@ -133,6 +133,13 @@ func (a *app) report(err error) {
 	a.flush() // its error is sticky and comes out at the end
 	run := a.next(k, f)
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	switch {
+	case k.err == holdfast.ErrImporting:
+		text += "; that is the import of a v1 directory"
+	case a.onV1(k):
+		text += "; this is a v1 queue directory: make a store elsewhere, and import this into it"
+		run = "holdfast import-v1 --help"
+	}
 	if advice := pick(f.advice, adviceFor(k)); advice != "" {
 		text, run = text+"; "+advice, ""
 	}

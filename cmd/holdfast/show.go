@@ -87,6 +87,9 @@ func (a *app) printEntries(ctx context.Context, s store, q string, entries []que
 	}
 	a.markUnsettled(ctx, st.Settled, st.Owner)
 	for _, e := range entries {
+		if !a.json && e.State == queue.Ready && st.Queues[q].Importing {
+			e.State = importing
+		}
 		a.printEntry(e, st.Settled)
 	}
 	return nil

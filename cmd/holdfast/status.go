@@ -126,7 +126,8 @@ func (a *app) printStatus(ctx context.Context, st queue.Status) {
 				a.printf("%s is paused\n", name)
 			}
 			if st.Queues[name].Importing {
-				a.printf("%s takes nothing else while an import into it is open; to end it: holdfast import-v1 --help\n", name)
+				a.printf("%s takes nothing else while the import of your v1 directory is open: run that import again; to take it back: holdfast import-v1 --abandon --queue %s --dir %s\n",
+					name, shellWord(name), shellWord(a.dir))
 			}
 			if space := st.Queues[name].FailedNamespace; space != "" {
 				a.printf("%s keeps what fails in the namespace %s\n", name, space)

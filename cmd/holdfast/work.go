@@ -131,6 +131,10 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 			defer c.holder.Close()
 		}
 		c.log = a.workLog(w.verbose)
+		if st, err := s.Status(ctx, queue.StatusOptions{Queues: []string{w.queue}}); err == nil && st.Queues[w.queue].Importing {
+			a.note("importing", "an import into %s is open: nothing can be claimed until it ends; run the import of your v1 directory again, or take it back: holdfast import-v1 --abandon --queue %s --dir %s",
+				w.queue, shellWord(w.queue), shellWord(a.dir))
+		}
 		w.options.Logger = c.log
 		defer c.running.Wait() // none outlives this process by our doing
 		w.options.Fatal = holdfast.NeedsOperator

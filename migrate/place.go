@@ -1,0 +1,57 @@
+//go:build unix
+
+package migrate
+
+import (
+	"errors"
+	"path/filepath"
+
+	"example.com/holdfast/internal/fsguard"
+)
+
+// storeDir is what a v2 store keeps everything in.
+const storeDir = ".fs-safe-queue-v2"
+
+// checkPlaces refuses a directory that is a v2 store, lies inside one, or has one in it:
+// what was imported and what was not would be under one roof, and go with one rm.
+func checkPlaces(dirs ...string) error {
+	fsys := fsguard.OS()
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		path, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real // else whoever opens it says why
+		}
+		for at := path; ; at = filepath.Dir(at) {
+			if _, err := fsys.Stat(filepath.Join(at, storeDir)); err == nil {
+				why := "it is inside the store " + at
+				if at == path {
+					why = "it is a store"
+				}
+				return &DirectoryError{Dir: dir, What: ErrInStore, Why: why}
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+		d, err := fsys.OpenRoot(path)
+		if err != nil {
+			continue // whoever opens it says why
+		}
+		names, err := d.ReadDir()
+		if err := errors.Join(err, d.Close()); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if _, err := fsys.Stat(filepath.Join(path, name, storeDir)); err == nil {
+				return &DirectoryError{Dir: dir, What: ErrInStore, Why: "the store " + name + " is in it"}
+			}
+		}
+	}
+	return nil
+}
