@@ -15,10 +15,11 @@ import (
 // brought, and removes the markers: all are as they were. On nil that is durable; after
 // an error call it again. With an empty From it takes back whatever import the store
 // remembers as open into the queue, for a v1 directory that is not there any more;
-// markers elsewhere then stay, and a re-run of Import goes on from them.
+// markers elsewhere then stay, and a re-run of Import goes on from those that are open.
 //
 // Refusals: ErrNoImport; ErrOtherImport; ErrClosedSource, once the closing commit
-// happened: what was brought may have been claimed since.
+// happened: what was brought may have been claimed since; ErrNotClosed, when
+// the marker says that it did and the store forgot it.
 func Abandon(ctx context.Context, store *v2.Store, o Options) (Report, error) {
 	rep := Report{Store: store.ID(), Queue: o.Queue}
 	if o.From == "" {
@@ -56,11 +57,8 @@ func (r *run) abandon(ctx context.Context) error {
 	case m == nil:
 		return fmt.Errorf("%s: %w", r.src.Dir(), ErrNoImport)
 	}
-	if err := m.foreign(r.store.ID(), r.o.Queue, r.src.Dir()); err != nil {
+	if err := r.stillOpen(ctx, m, stays); err != nil {
 		return err
-	}
-	if m.State == markerClosed {
-		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), "what was brought stays")
 	}
 	if r.src.FailedDir() != "" {
 		if err := r.sameFailed(m); err != nil {
@@ -74,7 +72,7 @@ func (r *run) abandon(ctx context.Context) error {
 	case err != nil:
 		return err
 	case closed:
-		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), "what was brought stays")
+		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), stays)
 	case known:
 		if err := takeBack(ctx, r.store, r.o.Queue, m); err != nil {
 			return err
@@ -88,6 +86,8 @@ func (r *run) abandon(ctx context.Context) error {
 	r.o.at("failed unmarked")
 	return r.src.RemoveMarker()
 }
+
+const stays = "what was brought stays"
 
 func takeBack(ctx context.Context, store *v2.Store, queue string, m *marker) error {
 	token, err := m.token()

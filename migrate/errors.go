@@ -77,8 +77,9 @@ var (
 	// source of.
 	ErrNoImport = errors.New("no import was begun")
 
-	// ErrNotClosed is returned by RemoveSource when the import is not closed, or this
-	// store does not remember that it is.
+	// ErrNotClosed is returned by RemoveSource when the import is not closed; and by all
+	// three when the marker says that it is and the store, put back from an older copy,
+	// does not: a *MarkerError with Forgotten.
 	ErrNotClosed = errors.New("the import is not closed")
 )
 
@@ -176,8 +177,12 @@ type MarkerError struct {
 	What                error
 	Dir                 string
 	Store, Queue, Token string
-	Elsewhere           bool   // Store is not the store that was to take it
-	Why                 string // may be empty
+	Elsewhere           bool // Store is not the store that was to take it
+
+	Forgotten bool   // the marker says closed, and its own store does not
+	Open      bool   // if forgotten: the import is open in the store
+	FailedDir string // if forgotten: a failed directory with a marker of the same import
+	Why       string // may be empty
 }
 
 func (e *MarkerError) Error() string {

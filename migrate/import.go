@@ -81,15 +81,12 @@ func (r *run) mark(m *marker) error {
 
 // resume goes on with the import of a marker.
 func (r *run) resume(ctx context.Context, m *marker) error {
-	if err := m.foreign(r.store.ID(), r.o.Queue, r.src.Dir()); err != nil {
-		return err
+	why := ""
+	if m.Failed == "" && r.src.FailedDir() != "" {
+		why = "without a failed directory; docs/migrating.md tells how that can come over later"
 	}
-	if m.State == markerClosed {
-		why := ""
-		if m.Failed == "" && r.src.FailedDir() != "" {
-			why = "without a failed directory; docs/migrating.md tells how that can come over later"
-		}
-		return m.fault(ErrClosedSource, r.store.ID(), r.src.Dir(), why)
+	if err := r.stillOpen(ctx, m, why); err != nil {
+		return err
 	}
 	r.rep.Resumed, r.rep.Token = true, m.Token
 	r.count(m)

@@ -157,21 +157,6 @@ func (m *marker) fault(what error, store, dir, why string) error {
 	return &MarkerError{What: what, Dir: dir, Store: m.Store, Queue: m.Queue, Token: m.Token, Elsewhere: m.Store != store, Why: why}
 }
 
-// foreign refuses a marker that is not of this store and queue.
-func (m *marker) foreign(store, queue, dir string) error {
-	what, why := ErrOtherImport, "go on with that one, or abandon it"
-	if m.State == markerClosed {
-		what, why = ErrClosedSource, ""
-	}
-	switch {
-	case m.Store != store:
-		return m.fault(what, store, dir, "")
-	case queue != "" && m.Queue != queue:
-		return m.fault(what, store, dir, why)
-	}
-	return nil
-}
-
 // differences compares the manifest with what stands now.
 func (m *marker) differences(v v1.Survey) []Problem {
 	now := bySide(v.Entries)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"example.com/holdfast/internal/fsguard"
+	v1 "example.com/holdfast/v1"
 )
 
 // storeDir is what a v2 store keeps everything in.
@@ -45,7 +46,7 @@ func checkPlaces(dirs ...string) error {
 		}
 		names, err := d.ReadDir()
 		if err := errors.Join(err, d.Close()); err != nil {
-			return err
+			return &v1.SourceError{Dir: path, Err: err}
 		}
 		for _, name := range names {
 			if _, err := fsys.Stat(filepath.Join(path, name, storeDir)); err == nil {

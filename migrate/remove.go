@@ -19,12 +19,15 @@ type Removal struct {
 	Gone    int       // that were gone before
 	Kept    []Problem // that are not what was imported: they stay
 	Left    []string  // what else is in the directories, the markers aside
+
+	FailedGone string // the failed directory, when it is not there any more; its files count as gone
 }
 
 // RemoveSource is the last step, when nobody wants to go back any more: it removes from
 // the v1 directories exactly the files that were imported and still are the same, and leaves
 // everything else, the markers too. Of the options From, Failed, Queue and V1 count; a
-// queue may be left out, and so may the failed directory: the marker knows both. On nil
+// queue may be left out, and so may the failed directory: the marker knows both. If that
+// directory is not there any more, the report says so, and the rest is done. On nil
 // what it removed is durably gone; after an error, or a crash, call it again.
 //
 // Refusals: ErrNoImport; ErrNotClosed; ErrOtherImport, when another store took the
@@ -43,6 +46,10 @@ func RemoveSource(ctx context.Context, store *v2.Store, o Options) (Removal, err
 	}
 	out.Store, out.Queue, out.Token = m.Store, m.Queue, m.Token
 	src, err := v1.OpenSource(o.From, o.v1())
+	if errors.Is(err, v1.ErrNoDirectory) && m.Failed != "" && o.Failed == m.Failed {
+		out.FailedGone, o.Failed = m.Failed, ""
+		src, err = v1.OpenSource(o.From, o.v1())
+	}
 	if err != nil {
 		return out, err
 	}
@@ -79,15 +86,13 @@ func removeFrom(ctx context.Context, store *v2.Store, o *Options, src *v1.Source
 		return m.fault(ErrNotClosed, store.ID(), src.Dir(), "run the import again until it ends")
 	}
 	r := &run{o: o, store: store, src: src}
-	if err := r.sameFailed(m); err != nil {
+	if err := r.forgotten(ctx, m); err != nil {
 		return err
 	}
-	closed, _, err := remembered(ctx, store, m.Token)
-	if err != nil {
-		return err
-	}
-	if !closed {
-		return m.fault(ErrNotClosed, store.ID(), src.Dir(), "the marker says that it is, and the store does not remember it: was the store restored from an older copy?")
+	if out.FailedGone == "" {
+		if err := r.sameFailed(m); err != nil {
+			return err
+		}
 	}
 	if err := removeAll(ctx, o, src, m, out); err != nil {
 		return errors.Join(err, src.Sync())
@@ -120,6 +125,10 @@ func removeAll(ctx context.Context, o *Options, src *v1.Source, m *marker, out *
 			return err
 		}
 		if e.Skipped {
+			continue
+		}
+		if out.FailedGone != "" && e.file.State == v1.EntryFailed {
+			out.Gone++
 			continue
 		}
 		removed, err := src.Remove(e.file, e.sum)

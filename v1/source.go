@@ -29,7 +29,7 @@ type Source struct {
 func OpenSource(dir string, o *Options) (*Source, error) {
 	s, err := open(dir, o)
 	if err != nil {
-		return nil, err
+		return nil, about(atFault(dir, o), err)
 	}
 	s.source = true
 	return &Source{s: s}, nil
@@ -66,14 +66,14 @@ func (x *Source) Hold() error {
 		}
 		own, err := d.admit()
 		if err != nil {
-			return err
+			return about(d.path, err)
 		}
 		held, err := own.TryLock(fsguard.Exclusive)
 		if err == nil && !held {
 			err = &Error{File: d.path, What: ErrSourceBusy}
 		}
 		if err != nil {
-			return errors.Join(err, own.Close())
+			return about(d.path, errors.Join(err, own.Close()))
 		}
 		x.held = append(x.held, own)
 	}
@@ -85,7 +85,7 @@ func (x *Source) Hold() error {
 // name and that is durable. A record that does not say which entry is which is
 // ErrPathMismatch, and nothing was changed.
 func (x *Source) Recover(ctx context.Context, id string) error {
-	return x.s.transfer(ctx, id, func(t *transfer) error {
+	return about(x.Dir(), x.s.transfer(ctx, id, func(t *transfer) error {
 		if err := t.settled(); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (x *Source) Recover(ctx context.Context, id string) error {
 			return err
 		}
 		return t.sync()
-	})
+	}))
 }
 
 // Sync makes the names in both directories durable, whoever made them. ErrUncertain: call
@@ -115,9 +115,9 @@ func (x *Source) Sync() error {
 func (d *directory) within(f func(dir fsguard.Dir) error) error {
 	dir, err := d.admit()
 	if err != nil {
-		return err
+		return about(d.path, err)
 	}
-	return errors.Join(f(dir), dir.Close())
+	return about(d.path, errors.Join(f(dir), dir.Close()))
 }
 
 // failedPath names a file in the failed directory for people.

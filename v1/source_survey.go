@@ -76,11 +76,20 @@ type Survey struct {
 	Misplaced []string
 }
 
+// cutName gives the ID of name if the npm package takes it for an entry with that suffix.
+// That package bounds no ID: of one that is too long for this package an importer must
+// hear all the same.
+func cutName(name, suffix string) (string, bool) {
+	id, ok := strings.CutSuffix(name, suffix)
+	other := func(r rune) bool { return r > 127 || !nameByte(byte(r)) }
+	return id, ok && !strings.ContainsFunc(id, other) && checkID(id[:min(len(id), maxIDBytes)]) == nil
+}
+
 // queueName reports whether only a queue directory has that name, and not every
 // directory with JSON files in it.
 func queueName(name string) bool {
-	_, claimed := cutID(name, processingSuffix)
-	_, delivered := cutID(name, deliveredSuffix)
+	_, claimed := cutName(name, processingSuffix)
+	_, delivered := cutName(name, deliveredSuffix)
 	return claimed || delivered || name == retirementsDir || IsLockFile(name)
 }
 
@@ -93,7 +102,7 @@ func LooksLikeQueue(names []string) bool {
 		if queueName(name) || name == markerFile {
 			return true
 		}
-		if _, ok := cutID(name, pendingSuffix); ok {
+		if _, ok := cutName(name, pendingSuffix); ok {
 			entries++
 		} else if !isTemp(name) {
 			entries = -len(names)
@@ -104,6 +113,11 @@ func LooksLikeQueue(names []string) bool {
 
 // Survey looks at everything and changes nothing.
 func (x *Source) Survey() (Survey, error) {
+	v, err := x.survey()
+	return v, about(x.Dir(), err)
+}
+
+func (x *Source) survey() (Survey, error) {
 	var v Survey
 	q, err := x.s.queue.admit()
 	if err != nil {
@@ -119,7 +133,7 @@ func (x *Source) Survey() (Survey, error) {
 	for _, name := range listed {
 		v.Queue = v.Queue || queueName(name)
 		id, state, entry := cutEntry(name)
-		_, delivered := cutID(name, deliveredSuffix)
+		_, delivered := cutName(name, deliveredSuffix)
 		switch {
 		case entry:
 			ids[namesOf(id).lock] = id
@@ -153,7 +167,7 @@ func (x *Source) Survey() (Survey, error) {
 		}
 	}
 	if err := x.surveyFailed(&v); err != nil {
-		return v, err
+		return v, about(x.FailedDir(), err)
 	}
 	slices.SortFunc(v.Entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(turns[a.State], turns[b.State]), a.Modified.Compare(b.Modified), cmp.Compare(a.ID, b.ID))
@@ -166,10 +180,10 @@ var turns = [...]int{EntryClaimed: 0, EntryPending: 1, EntryFailed: 2}
 
 // cutEntry tells which entry of the queue directory has that name.
 func cutEntry(name string) (string, EntryState, bool) {
-	if id, ok := cutID(name, pendingSuffix); ok {
+	if id, ok := cutName(name, pendingSuffix); ok {
 		return id, EntryPending, true
 	}
-	id, ok := cutID(name, processingSuffix)
+	id, ok := cutName(name, processingSuffix)
 	return id, EntryClaimed, ok
 }
 
@@ -206,7 +220,7 @@ func (x *Source) surveyFailed(v *Survey) error {
 		return err
 	}
 	for _, name := range listed {
-		if id, ok := cutID(name, pendingSuffix); ok {
+		if id, ok := cutName(name, pendingSuffix); ok {
 			if err := v.add(failed, name, Entry{ID: id, State: EntryFailed, File: x.failedPath(name)}); err != nil {
 				return err
 			}

@@ -16,6 +16,8 @@ func (a *app) aboutMarker(c *importCall, err error, where *migrate.MarkerError, 
 	there := *c
 	there.queue = where.Queue
 	switch {
+	case where.Forgotten:
+		return a.aboutForgotten(err, where, f)
 	case errors.Is(err, migrate.ErrFailedTaken):
 		there = *c
 		if there.failed, there.dryRun = "", true; c.abandon || c.remove {
@@ -47,6 +49,20 @@ func (a *app) aboutMarker(c *importCall, err error, where *migrate.MarkerError, 
 		f.run = a.importCommand(&there, there.again()...)
 	}
 	return err
+}
+
+// aboutForgotten leads out of a store that was put back from a copy older than the end of
+// the import: by steps, each of which the next call names.
+func (a *app) aboutForgotten(err error, where *migrate.MarkerError, f *facts) error {
+	if where.Open {
+		f.run = a.importCommand(&importCall{queue: where.Queue}, "--abandon")
+		return hinted(err, "if it was: take back what is open there, then run this again")
+	}
+	f.run = "rm " + shellWord(where.Dir+"/.holdfast-import")
+	if where.FailedDir != "" {
+		f.run += " " + shellWord(where.FailedDir+"/.holdfast-import")
+	}
+	return hinted(err, "if it was: nothing of it is in the store; remove the markers, then import again: what had been done already comes again")
 }
 
 // aboutTaken tells the way out of IDs that are there already: live messages can be settled,

@@ -92,6 +92,10 @@ func (a *app) aboutImport(c *importCall, err error) error {
 	if k := kindOf(err); slices.Contains(aboutSource, k.err) || errors.As(err, &file) {
 		f.place = c.from
 	}
+	var source *v1.SourceError
+	if errors.As(err, &source) {
+		f.place = source.Dir
+	}
 	var where *migrate.MarkerError
 	marked := errors.As(err, &where)
 	var locks *migrate.LocksError
@@ -149,6 +153,10 @@ func (a *app) aboutImport(c *importCall, err error) error {
 		if stopped := (*stoppedError)(nil); errors.As(err, &stopped) {
 			f.run = a.importCommand(c, c.again()...)
 		}
+	case source != nil && errors.Is(err, fs.ErrPermission):
+		f.run = "ls -la " + shellWord(source.Dir)
+	case source != nil:
+		f.run = "df " + shellWord(source.Dir)
 	}
 	return about(err, f)
 }

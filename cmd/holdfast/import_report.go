@@ -53,6 +53,8 @@ type removalLine struct {
 	Gone    int           `json:"gone"`
 	Kept    []problemLine `json:"kept"`
 	Left    []string      `json:"left"`
+
+	FailedGone string `json:"failed_gone,omitempty"` // the failed directory, if it is not there any more
 }
 
 func problemLines(problems []migrate.Problem) []problemLine {
@@ -170,13 +172,13 @@ func (a *app) printAbandoned(c *importCall, r migrate.Report) {
 	}
 	a.printf("took back import %s: queue %s is as it was before\n", r.Token, r.Queue)
 	if c.from == "" {
-		a.printf("if its directories still are, their markers .holdfast-import are too: a later import of it goes on under the same token\n")
+		a.printf("if its directories still are, their markers .holdfast-import are too: from open ones a later import goes on under the same token; closed ones are refused, and say what to do\n")
 	}
 }
 
 func (a *app) printRemoval(c *importCall, r migrate.Removal) {
 	if a.json {
-		a.printJSON(removalLine{r.Queue, r.Token, r.Removed, r.Gone, problemLines(r.Kept), orEmpty(r.Left)})
+		a.printJSON(removalLine{r.Queue, r.Token, r.Removed, r.Gone, problemLines(r.Kept), orEmpty(r.Left), r.FailedGone})
 		return
 	}
 	a.printf("removed %s that had been imported into %s", plural(int64(r.Removed), "file"), r.Queue)
@@ -184,6 +186,9 @@ func (a *app) printRemoval(c *importCall, r migrate.Removal) {
 		a.printf("; %d were gone before", r.Gone)
 	}
 	a.printf("\n")
+	if r.FailedGone != "" {
+		a.printf("the failed directory %s is not there: nothing was to be removed in it; if it was moved, name it (--failed)\n", printable(r.FailedGone))
+	}
 	for _, p := range r.Kept {
 		a.printf("left, for it is not what was imported: %s\n", printable(p.String()))
 	}
