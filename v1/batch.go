@@ -37,8 +37,8 @@ type Batch struct {
 	Skipped []Skipped // by ID: entries that stay where they are
 }
 
-// A Skipped entry could not be claimed because it is not the queue's alone, or not be
-// read.
+// A Skipped entry could not be claimed, because it is not the queue's alone or its ID leaves
+// no room for the name of a claim, or it could not be read.
 type Skipped struct {
 	ID  string
 	Err error
@@ -64,6 +64,7 @@ func (s *Store) LoadPending(ctx context.Context, o *BatchOptions) (Batch, error)
 		return Batch{}, err
 	}
 	l := &loading{s: s, o: o, errs: s.sweep(ctx, q, listed, o.TempMaxAge)}
+	l.passOverLong(listed)
 	ids := entryIDs(listed)
 	first, _ := slices.BinarySearch(ids, o.After+"\x00")
 	held := l.pass(ctx, ids[first:], s.opts.now().Add(-lockPatience), nil)
@@ -112,6 +113,16 @@ func (l *loading) pass(ctx context.Context, ids []string, began time.Time, befor
 		}
 	}
 	return held
+}
+
+// passOverLong reports the pending entries that only the npm package writes: their IDs
+// leave no room for the name of a claim, so nobody can ever claim them.
+func (l *loading) passOverLong(listed []string) {
+	for _, name := range listed {
+		if id, ok := cutName(name, pendingSuffix); ok && len(id) > maxIDBytes && id > l.o.After {
+			l.batch.Skipped = append(l.batch.Skipped, Skipped{id, checkID(id)})
+		}
+	}
 }
 
 func (l *loading) sort() {

@@ -134,3 +134,19 @@ func TestOpenStoreSeesTheMarker(t *testing.T) {
 		unitOK(t, os.Remove(d.at(markerFile)), s.Ack(ctx, c))
 	})
 }
+
+// An entry that the npm package wrote and nobody can claim is reported, not passed over.
+func TestBatchNamesEntriesThatCannotBeClaimed(t *testing.T) {
+	s, d := newUnitStore(t, unitWay{Auto, HardLink})
+	long := strings.Repeat("x", maxIDBytes+1)
+	unitPut(t, d.at(long+pendingSuffix), `1`)
+	before := d.tree(t)
+	b, err := s.LoadPending(t.Context(), nil)
+	if err != nil || len(b.Claims) > 0 || len(b.Skipped) != 1 || b.Skipped[0].ID != long || !errors.Is(b.Skipped[0].Err, ErrInvalidPath) {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	if b, err = s.LoadPending(t.Context(), &BatchOptions{After: long}); err != nil || len(b.Skipped) > 0 {
+		t.Errorf("after it: %+v, %v", b, err)
+	}
+	unitUnchanged(t, before, d.tree(t))
+}
