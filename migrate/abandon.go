@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	v1 "example.com/holdfast/v1"
 	v2 "example.com/holdfast/v2"
 )
 
@@ -29,15 +28,7 @@ func Abandon(ctx context.Context, store *v2.Store, o Options) (Report, error) {
 	if err != nil {
 		return rep, err
 	}
-	if m != nil && o.Failed == "" { // its marker goes too
-		o.Failed = m.Failed
-	}
-	src, err := v1.OpenSource(o.From, o.v1())
-	if errors.Is(err, v1.ErrNoDirectory) && m != nil && o.Failed != "" && o.Failed == m.Failed {
-		// The failed directory is gone: there is no marker in it to remove.
-		o.Failed = ""
-		src, err = v1.OpenSource(o.From, o.v1())
-	}
+	src, _, err := openMarked(&o, m) // the failed directory's marker goes too
 	if err != nil {
 		return rep, err
 	}

@@ -16,15 +16,7 @@ import (
 
 // failedMarker gives the marker of the failed directory; nil: there is none.
 func (r *run) failedMarker() (*marker, error) {
-	text, there, err := r.src.FailedMarker()
-	if err != nil || !there {
-		return nil, err
-	}
-	m, err := decodeMarker(text, r.src)
-	if err != nil {
-		return nil, fmt.Errorf("%s/.holdfast-import: %w: %w", r.src.FailedDir(), ErrMarker, err)
-	}
-	return m, nil
+	return markerIn(r.src.FailedDir(), r.src, r.src.FailedMarker)
 }
 
 // failedFree refuses a failed directory that went over already. The import of that token

@@ -39,6 +39,9 @@ func Import(ctx context.Context, store *v2.Store, o Options) (Report, error) {
 	case m.State == markerOpen && o.Failed == "": // a re-run need not name it
 		o.Failed = m.Failed
 	}
+	if err := checkApart(store.Dir(), o.From, o.Failed); err != nil {
+		return rep, err
+	}
 	src, err := v1.OpenSource(o.From, o.v1())
 	if err != nil {
 		return rep, err

@@ -27,7 +27,7 @@ const (
 	roleFailed = "failed"
 )
 
-// A marker is the content of the file .holdfast-import in a v1 directory: where it goes,
+// A marker is the content of v1.MarkerFile in a v1 directory: where it goes,
 // and which files of it. It is written before the first message is brought, so that a
 // re-run brings what the first run read or nothing.
 type marker struct {
@@ -85,16 +85,22 @@ func (m *marker) encode() []byte {
 
 // readMarker gives the marker of a directory; nil: there is none.
 func readMarker(src *v1.Source) (*marker, error) {
-	text, there, err := src.Marker()
+	m, err := markerIn(src.Dir(), src, src.Marker)
+	if m != nil && m.Role == roleFailed {
+		return nil, m.fault(ErrOtherRole, m.Store, src.Dir(), "it is the failed directory of "+m.From)
+	}
+	return m, err
+}
+
+// markerIn decodes the marker that read gives of the directory dir; nil: there is none.
+func markerIn(dir string, src *v1.Source, read func() ([]byte, bool, error)) (*marker, error) {
+	text, there, err := read()
 	if err != nil || !there {
 		return nil, err
 	}
 	m, err := decodeMarker(text, src)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s/.holdfast-import: %w: %w", src.Dir(), ErrMarker, err)
-	case m.Role == roleFailed:
-		return nil, m.fault(ErrOtherRole, m.Store, src.Dir(), "it is the failed directory of "+m.From)
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s: %w: %w", dir, v1.MarkerFile, ErrMarker, err)
 	}
 	return m, nil
 }

@@ -3,6 +3,8 @@
 package migrate
 
 import (
+	"cmp"
+
 	v1 "example.com/holdfast/v1"
 
 	"example.com/holdfast/queue"
@@ -79,14 +81,7 @@ func (o *Options) v1() *v1.Options {
 }
 
 func (o *Options) bounds() (bytes, depth int) {
-	bytes, depth = o.MaxPayloadBytes, o.MaxPayloadDepth
-	if bytes == 0 {
-		bytes = queue.DefaultMaxPayloadBytes
-	}
-	if depth == 0 {
-		depth = queue.DefaultMaxPayloadDepth
-	}
-	return bytes, depth
+	return cmp.Or(o.MaxPayloadBytes, queue.DefaultMaxPayloadBytes), cmp.Or(o.MaxPayloadDepth, queue.DefaultMaxPayloadDepth)
 }
 
 func (o *Options) at(step string) {

@@ -10,8 +10,38 @@ import (
 	v1 "example.com/holdfast/v1"
 )
 
-// storeDir is what a v2 store keeps everything in.
+// storeDir is what a v2 store keeps everything in: docs/format-v2.md.
 const storeDir = ".fs-safe-queue-v2"
+
+// checkApart refuses a directory that the store lies in, however deep.
+func checkApart(store string, dirs ...string) error {
+	for _, dir := range dirs {
+		if inside(store, dir) {
+			return &DirectoryError{Dir: dir, What: ErrInStore, Why: "the store " + store + " is in it"}
+		}
+	}
+	return nil
+}
+
+// inside reports whether a path lies below a directory, symlinks followed. What is not
+// there is not inside: whoever opens it says why.
+func inside(path, dir string) bool {
+	if dir == "" {
+		return false
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
+}
 
 // checkPlaces refuses a directory that is a v2 store, lies inside one, or has one in it:
 // what was imported and what was not would be under one roof, and go with one rm.
@@ -29,6 +59,7 @@ func checkPlaces(dirs ...string) error {
 			path = real // else whoever opens it says why
 		}
 		for at := path; ; at = filepath.Dir(at) {
+			// An error says nothing here: on Android an app may not look into those above.
 			if _, err := fsys.Stat(filepath.Join(at, storeDir)); err == nil {
 				why := "it is inside the store " + at
 				if at == path {

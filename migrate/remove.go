@@ -41,15 +41,9 @@ func RemoveSource(ctx context.Context, store *v2.Store, o Options) (Removal, err
 	if m == nil {
 		return out, fmt.Errorf("%s: %w", o.From, ErrNoImport)
 	}
-	if o.Failed == "" {
-		o.Failed = m.Failed
-	}
 	out.Store, out.Queue, out.Token = m.Store, m.Queue, m.Token
-	src, err := v1.OpenSource(o.From, o.v1())
-	if errors.Is(err, v1.ErrNoDirectory) && m.Failed != "" && o.Failed == m.Failed {
-		out.FailedGone, o.Failed = m.Failed, ""
-		src, err = v1.OpenSource(o.From, o.v1())
-	}
+	src, gone, err := openMarked(&o, m)
+	out.FailedGone = gone
 	if err != nil {
 		return out, err
 	}
@@ -68,6 +62,21 @@ func peekMarker(o *Options) (*marker, error) {
 	}
 	m, err := readMarker(src)
 	return m, errors.Join(err, src.Close())
+}
+
+// openMarked opens what the marker m is about; nil: only what the options name. Where they
+// name no failed directory it is the marker's. If that is not there any more, there is
+// nothing in it to see to: it is left out, and gone tells it.
+func openMarked(o *Options, m *marker) (src *v1.Source, gone string, err error) {
+	if m != nil && o.Failed == "" {
+		o.Failed = m.Failed
+	}
+	src, err = v1.OpenSource(o.From, o.v1())
+	if errors.Is(err, v1.ErrNoDirectory) && m != nil && m.Failed != "" && o.Failed == m.Failed {
+		gone, o.Failed = m.Failed, ""
+		src, err = v1.OpenSource(o.From, o.v1())
+	}
+	return src, gone, err
 }
 
 func removeFrom(ctx context.Context, store *v2.Store, o *Options, src *v1.Source, out *Removal) error {

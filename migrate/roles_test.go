@@ -202,6 +202,7 @@ func TestWrongDirectories(t *testing.T) {
 		"a store":               {func(s *wayScene, o *Options) { o.From = s.store }, ErrInStore, "is a store"},
 		"inside a store":        {func(s *wayScene, o *Options) { o.From = filepath.Join(s.store, storeDir) }, ErrInStore, "inside the store " + "/"},
 		"above a store":         {func(s *wayScene, o *Options) { o.From = s.dir }, ErrInStore, "the store store is in it"},
+		"far above the store":   {func(s *wayScene, o *Options) { o.From = filepath.Dir(s.dir) }, ErrInStore, "store is in it"},
 		"what failed, a store":  {func(s *wayScene, o *Options) { o.Failed = s.store }, ErrInStore, "is a store"},
 		"what failed, above":    {func(s *wayScene, o *Options) { o.Failed = s.dir }, ErrInStore, "is in it"},
 		"by a symlink": {func(s *wayScene, o *Options) {

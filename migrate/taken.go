@@ -28,21 +28,17 @@ func (r *run) free(ctx context.Context, m *marker) error {
 		}
 	}
 	taken := map[side]bool{}
-	for after := ""; ; {
-		page, err := r.store.List(ctx, r.o.Queue, queue.ListOptions{After: after, Limit: listed})
-		if err != nil {
-			return err
+	err = eachListed(func(o queue.ListOptions) (queue.Page, error) {
+		return r.store.List(ctx, r.o.Queue, o)
+	}, func(e queue.Entry) {
+		state := v1.EntryPending
+		if e.State == queue.Processing || e.Returned != "" {
+			state = v1.EntryClaimed
 		}
-		for _, e := range page.Entries {
-			state := v1.EntryPending
-			if e.State == queue.Processing || e.Returned != "" {
-				state = v1.EntryClaimed
-			}
-			taken[side{e.ID, state}] = true
-		}
-		if after = page.Next; after == "" {
-			break
-		}
+		taken[side{e.ID, state}] = true
+	})
+	if err != nil {
+		return err
 	}
 	if r.rep.Failed > 0 {
 		st, err := r.store.Status(ctx, queue.StatusOptions{Queues: []string{r.o.Queue}})
@@ -50,17 +46,13 @@ func (r *run) free(ctx context.Context, m *marker) error {
 			return err
 		}
 		space := queue.FailedOptions{Namespace: st.Queues[r.o.Queue].FailedNamespace}
-		for after := ""; ; {
-			page, err := r.store.ListFailed(ctx, space, queue.ListOptions{After: after, Limit: listed})
-			if err != nil {
-				return err
-			}
-			for _, e := range page.Entries {
-				taken[side{e.FailedName, v1.EntryFailed}] = true
-			}
-			if after = page.Next; after == "" {
-				break
-			}
+		err = eachListed(func(o queue.ListOptions) (queue.Page, error) {
+			return r.store.ListFailed(ctx, space, o)
+		}, func(e queue.Entry) {
+			taken[side{e.FailedName, v1.EntryFailed}] = true
+		})
+		if err != nil {
+			return err
 		}
 	}
 	var problems []Problem
@@ -78,4 +70,20 @@ func (r *run) free(ctx context.Context, m *marker) error {
 		return &ProblemsError{ErrTaken, problems}
 	}
 	return nil
+}
+
+// eachListed goes through a list, page by page.
+func eachListed(get func(queue.ListOptions) (queue.Page, error), see func(queue.Entry)) error {
+	for o := (queue.ListOptions{Limit: listed}); ; {
+		page, err := get(o)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			see(e)
+		}
+		if o.After = page.Next; o.After == "" {
+			return nil
+		}
+	}
 }

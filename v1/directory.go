@@ -62,6 +62,15 @@ func (d *directory) admit() (fsguard.Dir, error) {
 	return dir, nil
 }
 
+// within runs f in the directory.
+func (d *directory) within(f func(dir fsguard.Dir) error) error {
+	dir, err := d.admit()
+	if err != nil {
+		return about(d.path, err)
+	}
+	return about(d.path, errors.Join(f(dir), dir.Close()))
+}
+
 // makeDirectory makes path and what is missing above it, and syncs every directory
 // that an entry on the way was made in, now or by a call that was cut off.
 func makeDirectory(fsys fsguard.FS, path string) error {

@@ -30,8 +30,12 @@ const (
 
 	// markerFile says that the directory is being handed over to a v2 store, or was. No
 	// ID can make this name, and the npm package looks at no name like it.
-	markerFile = ".holdfast-import"
+	markerFile = MarkerFile
 )
+
+// MarkerFile is the name of the marker of a hand-over, in the queue directory and in the
+// failed one: see Source.
+const MarkerFile = ".holdfast-import"
 
 // maxIDBytes leaves room in 255 bytes for the longest suffix.
 const maxIDBytes = 255 - len(processingSuffix)
@@ -56,11 +60,34 @@ func namesOf(id string) names {
 // failed is the name in the failed directory.
 func (n names) failed() string { return n.pending }
 
+// entry is the name of an entry in that state, in its directory.
+func (n names) entry(state EntryState) string {
+	switch state {
+	case EntryClaimed:
+		return n.processing
+	case EntryFailed:
+		return n.failed()
+	}
+	return n.pending
+}
+
 // cutID gives the ID of name if it is an entry with that suffix.
 func cutID(name, suffix string) (string, bool) {
-	id, ok := strings.CutSuffix(name, suffix)
-	return id, ok && checkID(id) == nil
+	id, ok := cutName(name, suffix)
+	return id, ok && len(id) <= maxIDBytes
 }
+
+// cutName gives the ID of name if the npm package takes it for an entry with that suffix.
+// That package bounds no ID: of one that is too long for this package an importer must
+// hear all the same.
+func cutName(name, suffix string) (string, bool) {
+	id, ok := strings.CutSuffix(name, suffix)
+	return id, ok && badID(id) == ""
+}
+
+// IsLockFile reports whether a file of that name is a transfer lock, or a .reclaim beside
+// one.
+func IsLockFile(name string) bool { return isLock(strings.TrimSuffix(name, reclaimSuffix)) }
 
 // isLock reports whether name is that of a transfer lock.
 func isLock(name string) bool {
@@ -84,22 +111,34 @@ func tempName(prefix string) string {
 // checkID says why id cannot be an ID, or nil. The rule is the npm package's, and the
 // length is what its names leave room for.
 func checkID(id string) error {
-	why := ""
-	switch {
-	case id == "":
-		why = "empty"
-	case len(id) > maxIDBytes:
+	why := badID(id)
+	if len(id) > maxIDBytes {
 		why = fmt.Sprintf("%d bytes, at most %d", len(id), maxIDBytes)
-	case id[0] == '.':
-		why = "may not begin with a dot"
-	case strings.ContainsFunc(id, func(r rune) bool { return r > 127 || !nameByte(byte(r)) }):
-		why = "only A-Z a-z 0-9 . _ - may stand in it"
-	case isDevice(id):
-		why = "a device name on Windows"
-	default:
+	}
+	if why == "" {
 		return nil
 	}
 	return &Error{File: "ID " + strconv.Quote(id), What: ErrInvalidPath, Why: why}
+}
+
+// badID says why id, however long, cannot be an ID; empty: it can.
+func badID(id string) string {
+	switch {
+	case id == "":
+		return "empty"
+	case id[0] == '.':
+		return "may not begin with a dot"
+	case !plainName(id):
+		return "only A-Z a-z 0-9 . _ - may stand in it"
+	case isDevice(id):
+		return "a device name on Windows"
+	}
+	return ""
+}
+
+// plainName reports whether only the characters of an ID stand in s.
+func plainName(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > 127 || !nameByte(byte(r)) })
 }
 
 func nameByte(c byte) bool {

@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -87,7 +88,7 @@ func (s *Store) holds(dir fsguard.Dir, n names) (Lock, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		held, err = Lock{File: n.lock}, nil // let go just now, or never there
 		if reclaimed {
-			held = s.aged(Lock{Created: time.Unix(0, info.MtimeNanos)})
+			held = s.reclaim(n.lock, info)
 		}
 	}
 	if reclaimed {
@@ -120,7 +121,7 @@ var errBusy = errors.New("busy")
 // tryAcquire makes the lock file, or says errBusy, or that it is stale.
 func (s *Store) tryAcquire(dir fsguard.Dir, n names) (*transferLock, error) {
 	if _, there, err := lstat(dir, n.lock+reclaimSuffix); err != nil || there {
-		return nil, orBusy(err)
+		return nil, cmp.Or(err, errBusy)
 	}
 	now := s.opts.now()
 	file, err := dir.Create(n.lock)
@@ -145,13 +146,6 @@ func (s *Store) tryAcquire(dir fsguard.Dir, n names) (*transferLock, error) {
 		return nil, errors.Join(errBusy, file.Close()) // somebody took it away at once
 	}
 	return lock, nil
-}
-
-func orBusy(err error) error {
-	if err != nil {
-		return err
-	}
-	return errBusy
 }
 
 // judge looks at a lock that stands: busy, stale, or no lock at all.

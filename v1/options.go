@@ -5,7 +5,6 @@ package holdfast
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"example.com/holdfast/internal/fsguard"
@@ -105,7 +104,7 @@ func (o *Options) checked() (Options, error) {
 	if out.TempPrefix == "" {
 		out.TempPrefix = "holdfast"
 	}
-	if len(out.TempPrefix) > maxTempPrefix || strings.ContainsFunc(out.TempPrefix, func(r rune) bool { return r > 127 || !nameByte(byte(r)) }) {
+	if len(out.TempPrefix) > maxTempPrefix || !plainName(out.TempPrefix) {
 		return out, fmt.Errorf("TempPrefix %q: letters, digits, . _ - only, at most %d: %w", out.TempPrefix, maxTempPrefix, ErrOptions)
 	}
 	if out.now == nil {

@@ -97,6 +97,9 @@ func (x *Source) Recover(ctx context.Context, id string) error {
 	}))
 }
 
+// RemoveLock is that of a Store: for a directory that was handed over, too.
+func (x *Source) RemoveLock(file string) (HeldLock, error) { return x.s.RemoveLock(file) }
+
 // Sync makes the names in both directories durable, whoever made them. ErrUncertain: call
 // again.
 func (x *Source) Sync() error {
@@ -109,15 +112,6 @@ func (x *Source) Sync() error {
 		}
 	}
 	return nil
-}
-
-// within runs f in the directory.
-func (d *directory) within(f func(dir fsguard.Dir) error) error {
-	dir, err := d.admit()
-	if err != nil {
-		return about(d.path, err)
-	}
-	return about(d.path, errors.Join(f(dir), dir.Close()))
 }
 
 // failedPath names a file in the failed directory for people.

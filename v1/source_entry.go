@@ -34,14 +34,11 @@ func (x *Source) directory(state EntryState) *directory {
 
 // File names the file of an entry as a survey does.
 func (x *Source) File(id string, state EntryState) string {
-	n := namesOf(id)
-	switch state {
-	case EntryClaimed:
-		return n.processing
-	case EntryFailed:
-		return x.failedPath(n.failed())
+	name := namesOf(id).entry(state)
+	if state == EntryFailed {
+		return x.failedPath(name)
 	}
-	return n.pending
+	return name
 }
 
 // at runs f in the directory of an entry, with its name there.
@@ -53,15 +50,7 @@ func (x *Source) at(e Entry, f func(dir fsguard.Dir, name string) error) error {
 	if d == nil {
 		return ErrNoFailedDir
 	}
-	n := namesOf(e.ID)
-	name := n.pending
-	switch e.State {
-	case EntryClaimed:
-		name = n.processing
-	case EntryFailed:
-		name = n.failed()
-	}
-	return d.within(func(dir fsguard.Dir) error { return f(dir, name) })
+	return d.within(func(dir fsguard.Dir) error { return f(dir, namesOf(e.ID).entry(e.State)) })
 }
 
 // Read reads the file of an entry if it still is the one that the survey found:

@@ -5,8 +5,6 @@ package holdfast
 import (
 	"errors"
 	"io/fs"
-	"strings"
-	"time"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -83,86 +81,4 @@ func (d *directory) removeMarker() error {
 		}
 		return syncDir(dir, d.path)
 	})
-}
-
-// IsLockFile reports whether a file of that name is a transfer lock, or a .reclaim beside
-// one.
-func IsLockFile(name string) bool { return isLock(strings.TrimSuffix(name, reclaimSuffix)) }
-
-// heldLock tells of the lock, or the .reclaim, at name. False: let go just now.
-func (x *Source) heldLock(q fsguard.Dir, name string) (HeldLock, bool, error) {
-	if strings.HasSuffix(name, reclaimSuffix) {
-		info, there, err := lstat(q, name)
-		created := time.Unix(0, info.MtimeNanos)
-		return HeldLock{Lock: Lock{File: name, Created: created, Age: x.s.opts.now().Sub(created)}, Reclaim: true}, there, err
-	}
-	lock, err := x.s.lockAt(q, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return HeldLock{}, false, nil
-	}
-	return HeldLock{Lock: lock}, err == nil, err
-}
-
-// RemoveLock removes a transfer lock, or a .reclaim, that the operator has named, whatever
-// its age: that its owner is gone is the operator's word. It tells what it removed. A
-// name that is no lock's is ErrInvalidPath; ErrNotFound: none stands. On nil it is
-// durably gone.
-func (x *Source) RemoveLock(file string) (lock HeldLock, err error) {
-	if !IsLockFile(file) {
-		return lock, &Error{File: file, What: ErrInvalidPath, Why: "not the name of a transfer lock"}
-	}
-	err = x.s.queue.within(func(q fsguard.Dir) error {
-		var there bool
-		if lock, there, err = x.heldLock(q, file); err != nil {
-			return err
-		}
-		if !there {
-			return &Error{File: file, What: ErrNotFound}
-		}
-		if lock.ID, err = x.lockedID(q, file); err != nil {
-			return err
-		}
-		info, _, err := lstat(q, file)
-		if err != nil {
-			return err
-		}
-		if info.Mode.IsDir() { // as the npm package makes a .reclaim
-			err = q.RemoveDir(file)
-		} else {
-			err = q.Remove(file)
-		}
-		if err != nil {
-			return err
-		}
-		return syncDir(q, x.Dir())
-	})
-	return lock, err
-}
-
-// lockedID tells which entry the lock, or the .reclaim, at name is for. Empty: none that
-// stands.
-func (x *Source) lockedID(q fsguard.Dir, name string) (string, error) {
-	listed, err := q.ReadDir()
-	if err != nil {
-		return "", err
-	}
-	records, err := x.records(q)
-	if err != nil {
-		return "", err
-	}
-	var ids []string
-	for _, other := range listed {
-		if id, _, entry := cutEntry(other); entry {
-			ids = append(ids, id)
-		}
-	}
-	for _, r := range records {
-		ids = append(ids, r.ID)
-	}
-	for _, id := range ids {
-		if namesOf(id).lock == strings.TrimSuffix(name, reclaimSuffix) {
-			return id, nil
-		}
-	}
-	return "", nil
 }

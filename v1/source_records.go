@@ -5,7 +5,7 @@ package holdfast
 import "example.com/holdfast/internal/fsguard"
 
 // records looks into every retirement record.
-func (x *Source) records(q fsguard.Dir) ([]Record, error) {
+func records(q fsguard.Dir) ([]Record, error) {
 	root, err := openIn(q, retirementsDir)
 	if root == nil || err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (x *Source) records(q fsguard.Dir) ([]Record, error) {
 			r.Why = "its name is no entry's"
 		} else {
 			r.ID = id
-			if r.Why, err = x.doubt(q, root, namesOf(id)); err != nil {
+			if r.Why, err = doubt(q, root, namesOf(id)); err != nil {
 				return nil, err
 			}
 		}
@@ -33,7 +33,7 @@ func (x *Source) records(q fsguard.Dir) ([]Record, error) {
 }
 
 // doubt says why the record of n cannot be finished without a guess; empty: it can.
-func (x *Source) doubt(q, root fsguard.Dir, n names) (string, error) {
+func doubt(q, root fsguard.Dir, n names) (string, error) {
 	info, there, err := lstat(root, n.pending)
 	switch {
 	case err != nil || !there:

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/holdfast/internal/fsguard"
@@ -45,14 +44,6 @@ type Entry struct {
 	Plain    bool      // a plain file; what claimed or failed and is none is in the way
 }
 
-// A HeldLock is a transfer lock that stands, or what a program made that was taking one
-// away.
-type HeldLock struct {
-	Lock
-	ID      string // the entry that it is for; empty: none that stands
-	Reclaim bool   // a .reclaim beside a lock: while it stands nobody gets that lock
-}
-
 // A Record is a retirement that was not finished.
 type Record struct {
 	ID   string // empty: its name is no entry's
@@ -74,15 +65,6 @@ type Survey struct {
 	// Misplaced are such names in the failed directory.
 	Queue     bool
 	Misplaced []string
-}
-
-// cutName gives the ID of name if the npm package takes it for an entry with that suffix.
-// That package bounds no ID: of one that is too long for this package an importer must
-// hear all the same.
-func cutName(name, suffix string) (string, bool) {
-	id, ok := strings.CutSuffix(name, suffix)
-	other := func(r rune) bool { return r > 127 || !nameByte(byte(r)) }
-	return id, ok && !strings.ContainsFunc(id, other) && checkID(id[:min(len(id), maxIDBytes)]) == nil
 }
 
 // queueName reports whether only a queue directory has that name, and not every
@@ -128,43 +110,28 @@ func (x *Source) survey() (Survey, error) {
 	if err != nil {
 		return v, err
 	}
-	ids := map[string]string{} // of lock names
-	var locks []string
 	for _, name := range listed {
 		v.Queue = v.Queue || queueName(name)
 		id, state, entry := cutEntry(name)
 		_, delivered := cutName(name, deliveredSuffix)
 		switch {
 		case entry:
-			ids[namesOf(id).lock] = id
 			err = v.add(q, name, Entry{ID: id, State: state, File: name})
 		case delivered:
 			v.Delivered = append(v.Delivered, name)
-		case IsLockFile(name):
-			locks = append(locks, name)
 		case name == retirementsDir:
-			v.Records, err = x.records(q)
+			v.Records, err = records(q)
 		case isTemp(name):
 			v.Temps = append(v.Temps, name)
-		case name != markerFile:
+		case name != markerFile && !IsLockFile(name):
 			v.Strays = append(v.Strays, name)
 		}
 		if err != nil {
 			return v, err
 		}
 	}
-	for _, r := range v.Records {
-		ids[namesOf(r.ID).lock] = r.ID
-	}
-	for _, name := range locks {
-		lock, there, err := x.heldLock(q, name)
-		if err != nil {
-			return v, err
-		}
-		if there {
-			lock.ID = ids[strings.TrimSuffix(name, reclaimSuffix)]
-			v.Locks = append(v.Locks, lock)
-		}
+	if v.Locks, err = x.s.locks(q, listed, lockIDsOf(listed, v.Records)); err != nil {
+		return v, err
 	}
 	if err := x.surveyFailed(&v); err != nil {
 		return v, about(x.FailedDir(), err)

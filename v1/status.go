@@ -4,7 +4,6 @@ package holdfast
 
 import (
 	"context"
-	"strings"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -39,7 +38,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	}
 	for _, name := range listed {
 		switch {
-		case isLock(strings.TrimSuffix(name, reclaimSuffix)):
+		case IsLockFile(name):
 			st.Locks++
 		case isTemp(name):
 			st.Temporary++

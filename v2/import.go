@@ -143,11 +143,11 @@ func (d *draft) importOne(t token, name string, m imported, maxState int64) (bro
 	switch m.state {
 	case ImportedPending:
 		if old != nil && old.pending != nil {
-			return old.pending.mark == t, d.taken(t, name, m, old.pending)
+			return broughtBy(t, name, m, old.pending)
 		}
 	case ImportedClaimed:
 		if old != nil && old.claimed != nil {
-			return old.claimed.mark == t, d.taken(t, name, m, &old.claimed.ref)
+			return broughtBy(t, name, m, &old.claimed.ref)
 		}
 		grows += backBytes
 	case ImportedFailed:
@@ -172,12 +172,12 @@ func (d *draft) importOne(t token, name string, m imported, maxState int64) (bro
 	return false, nil
 }
 
-// taken refuses a message whose side of its ID is taken, unless this import took it.
-func (d *draft) taken(t token, name string, m imported, by *ref) error {
+// broughtBy says of a side that is taken that this import took it, or refuses the message.
+func broughtBy(t token, name string, m imported, by *ref) (bool, error) {
 	if by.mark == t {
-		return nil
+		return true, nil
 	}
-	return fmt.Errorf("%s/%s: its %s side is taken, not by this import: %w", name, m.id, m.state, queue.ErrDuplicate)
+	return false, fmt.Errorf("%s/%s: its %s side is taken, not by this import: %w", name, m.id, m.state, queue.ErrDuplicate)
 }
 
 // bring puts a message where it belongs: what was pending into the line, what was

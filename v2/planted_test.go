@@ -64,7 +64,7 @@ var plantedBugs = []planted.Bug{
 	{Name: "a closed import forgotten", Test: "TestCrashImportRunAgain$/^crash$", Edits: []planted.Edit{
 		{File: "import.go", Old: "	list[i].open = false\n	d.setImports(list)\n", New: "	d.setImports(slices.Delete(list, i, i+1))\n"}}},
 	{Name: "an import that brings again what it has brought", Test: "TestCrashImportRunAgain$/^crash$", Edits: []planted.Edit{
-		{File: "import.go", Old: "			return old.claimed.mark == t, d.taken(t, name, m, &old.claimed.ref)\n", New: ""}}},
+		{File: "import.go", Old: "			return broughtBy(t, name, m, &old.claimed.ref)\n", New: ""}}},
 	{Name: "a claim from an open import", Test: "TestImport$", Edits: []planted.Edit{
 		{File: "claim.go", Old: "	if err := d.unlessImporting(name); err != nil {\n		return out, err\n	}\n", New: ""}}},
 	{Name: "an open import taken for complete", Test: "TestWaitForAnImport", Edits: []planted.Edit{

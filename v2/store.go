@@ -241,6 +241,9 @@ func incomplete(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore)
 }
 
+// Dir is the directory that the store was opened at, absolute.
+func (s *Store) Dir() string { return s.dir }
+
 // ID gives the store's id: random, made by Create, part of every receipt.
 func (s *Store) ID() string { return s.id.String() }
 

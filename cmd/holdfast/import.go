@@ -202,11 +202,6 @@ func (a *app) runImport(ctx context.Context, c *importCall) error {
 			}
 			return err
 		}
-		for _, dir := range []string{c.from, c.failed} {
-			if inside(a.dir, dir) {
-				return &migrate.DirectoryError{Dir: dir, What: migrate.ErrInStore, Why: "the store " + a.dir + " is in it"}
-			}
-		}
 		rep, err := migrate.Import(ctx, st, o)
 		wipe()
 		c.spent = rep.LocksMissing
@@ -226,22 +221,6 @@ func (a *app) runImport(ctx context.Context, c *importCall) error {
 		a.printImport(c, rep)
 		return nil
 	})
-}
-
-// inside reports whether a path lies below a directory, symlinks followed.
-func inside(path, dir string) bool {
-	if dir == "" {
-		return false
-	}
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return false
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // messages counts what an import is of.

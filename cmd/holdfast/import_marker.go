@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"example.com/holdfast/migrate"
+	v1 "example.com/holdfast/v1"
 
 	"example.com/holdfast/queue"
 )
@@ -18,13 +19,12 @@ func (a *app) aboutMarker(c *importCall, err error, where *migrate.MarkerError, 
 	switch {
 	case where.Forgotten:
 		return a.aboutForgotten(err, where, f)
+	case errors.Is(err, migrate.ErrFailedTaken) && (c.abandon || c.remove):
+		f.advice = "leave --failed out"
 	case errors.Is(err, migrate.ErrFailedTaken):
-		there = *c
-		if there.failed, there.dryRun = "", true; c.abandon || c.remove {
-			f.advice = "leave --failed out"
-			return err
-		}
-		f.run = a.importCommand(&there, there.again()...)
+		look := *c
+		look.failed, look.dryRun = "", true
+		f.run = a.importCommand(&look, look.again()...)
 	case errors.Is(err, migrate.ErrOtherRole):
 		f.advice = "name the directory of the queue with --from, and its failed directory with --failed"
 	case where.Elsewhere && errors.Is(err, migrate.ErrClosedSource):
@@ -42,10 +42,10 @@ func (a *app) aboutMarker(c *importCall, err error, where *migrate.MarkerError, 
 		f.run = a.importCommand(&there, "--abandon")
 	case c.remove:
 		f.run = a.importCommand(&there, "--remove-source")
-	case where.Queue == c.queue: // with another failed directory than this
-		there.failed = ""
-		f.run = a.importCommand(&there, there.again()...)
 	default:
+		if where.Queue == c.queue { // with another failed directory than this
+			there.failed = ""
+		}
 		f.run = a.importCommand(&there, there.again()...)
 	}
 	return err
@@ -58,9 +58,9 @@ func (a *app) aboutForgotten(err error, where *migrate.MarkerError, f *facts) er
 		f.run = a.importCommand(&importCall{queue: where.Queue}, "--abandon")
 		return hinted(err, "if it was: take back what is open there, then run this again")
 	}
-	f.run = "rm " + shellWord(where.Dir+"/.holdfast-import")
+	f.run = "rm " + shellWord(where.Dir+"/"+v1.MarkerFile)
 	if where.FailedDir != "" {
-		f.run += " " + shellWord(where.FailedDir+"/.holdfast-import")
+		f.run += " " + shellWord(where.FailedDir+"/"+v1.MarkerFile)
 	}
 	return hinted(err, "if it was: nothing of it is in the store; remove the markers, then import again: what had been done already comes again")
 }

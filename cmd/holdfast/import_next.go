@@ -99,6 +99,7 @@ func (a *app) aboutImport(c *importCall, err error) error {
 	var where *migrate.MarkerError
 	marked := errors.As(err, &where)
 	var locks *migrate.LocksError
+	var records *migrate.RecordsError
 	switch {
 	case errors.As(err, &locks) && locks.AtWork():
 		look := *c
@@ -110,16 +111,16 @@ func (a *app) aboutImport(c *importCall, err error) error {
 			more = append(more, "--remove-lock", l.File)
 		}
 		f.run = a.importCommand(c, c.again(more...)...)
-	case errors.Is(err, migrate.ErrAmbiguous):
-		f.run = "ls -laR " + shellWord(c.from+"/.fs-safe-retirements")
+	case errors.As(err, &records):
+		f.run = "ls -laR " + shellWord(filepath.Join(c.from, filepath.Dir(records.Records[0].File)))
 	case errors.Is(err, migrate.ErrUnimportable):
 		f.run = a.importCommand(c, c.again("--skip-invalid")...)
 	case errors.Is(err, migrate.ErrFence):
 		f.run = a.importCommand(c, "--abandon")
 	case errors.Is(err, migrate.ErrMarker):
-		f.run = "ls -l " + shellWord(c.from+"/.holdfast-import")
+		f.run = "ls -l " + shellWord(c.from+"/"+v1.MarkerFile)
 		if c.failed != "" {
-			f.run += " " + shellWord(c.failed+"/.holdfast-import")
+			f.run += " " + shellWord(c.failed+"/"+v1.MarkerFile)
 		}
 	case marked:
 		f.queue, f.place = where.Queue, where.Dir
@@ -141,7 +142,8 @@ func (a *app) aboutImport(c *importCall, err error) error {
 		f.place, f.run = file.File, "ls -la "+shellWord(filepath.Dir(file.File))
 	case errors.Is(err, v1.ErrHelperUnavailable):
 		other := *c
-		if other.claimBy = "link"; c.claimBy == "link" {
+		other.claimBy = "link"
+		if c.claimBy == "link" {
 			other.claimBy = "rename"
 		}
 		f.run = a.importCommand(&other, other.again()...)

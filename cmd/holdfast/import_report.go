@@ -172,7 +172,7 @@ func (a *app) printAbandoned(c *importCall, r migrate.Report) {
 	}
 	a.printf("took back import %s: queue %s is as it was before\n", r.Token, r.Queue)
 	if c.from == "" {
-		a.printf("if its directories still are, their markers .holdfast-import are too: from open ones a later import goes on under the same token; closed ones are refused, and say what to do\n")
+		a.printf("if its directories still are, their markers %s are too: from open ones a later import goes on under the same token; closed ones are refused, and say what to do\n", v1.MarkerFile)
 	}
 }
 
