@@ -3,12 +3,11 @@
 package holdfast
 
 import (
-	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/holdfast/internal/bootclock"
 )
 
 // lockUnsupported are the answers of a filesystem that has no flock.
@@ -22,24 +21,10 @@ type systemClock struct{}
 
 func (systemClock) Now() instant {
 	now := instant{Wall: time.Now()}
-	if id := bootID(); id != "" {
-		if boot, ok := bootClock(); ok {
+	if id := bootclock.ID(); id != "" {
+		if boot, ok := bootclock.Now(); ok {
 			now.BootID, now.Boot = id, boot
 		}
 	}
 	return now
 }
-
-// bootID names this boot of the kernel; empty where it cannot be read, as in some
-// Android sandboxes. It cannot change while the process lives.
-var bootID = sync.OnceValue(func() string {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	id := strings.TrimSpace(string(text))
-	if len(id) != 36 {
-		return ""
-	}
-	return id
-})

@@ -1,4 +1,4 @@
-package holdfast
+package bootclock
 
 import (
 	"time"
@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock is the time since boot, suspend included (clock_gettime(2),
-// CLOCK_BOOTTIME).
-func bootClock() (time.Duration, bool) {
+// Now is the time since boot, suspend included (clock_gettime(2), CLOCK_BOOTTIME).
+func Now() (time.Duration, bool) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return 0, false
