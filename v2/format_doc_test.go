@@ -95,7 +95,7 @@ func TestDocumentedBounds(t *testing.T) {
 		"at most 128 bytes":  maxWord == 128 && queue.MaxNameBytes == 128,
 		"exactly 512 bytes":  recordSize == 512,
 		"at most 1024":       maxImports == 1024,
-		"at least 64 KiB":    minReserve == 64<<10,
+		"at least 256 KiB":   minReserve == 256<<10,
 		"at most 64 KiB":     smallPayload == 64<<10,
 		"at most 1 MiB":      maxBatchObject == 1<<20,
 		"`123456789` has the checksum `e3069283`": checksum([]byte("123456789")) == 0xe3069283,

@@ -352,3 +352,38 @@ func TestFullState(t *testing.T) {
 	}
 	mustEnqueue(t, s, "mail", small("x"), small("y"))
 }
+
+// A reserve below the minimum, as an earlier program made it, does for everything but an
+// enqueue on a disk that has no room for a larger one.
+func TestReserveOfAnEarlierProgram(t *testing.T) {
+	f := newFullStore(t, Options{MinFreeBytes: -1})
+	f.disk.Replace(inSim(reserveFile), make([]byte, minReserve/4))
+	f.disk.Chmod(inSim(reserveFile), 0o600)
+	f.disk.SetFree(minReserve / 2)
+	f.mustBeFull(t, syscall.ENOSPC)
+	if d := mustClaim(t, f.Store, "mail", queue.ClaimOptions{}); len(d) != 1 {
+		t.Errorf("claimed %d, want one", len(d))
+	}
+	mustDo(t, f.Pause(t.Context(), "mail"))
+	mustDo(t, f.Ack(t.Context(), f.held[0]))
+	if got := len(f.disk.ReadRaw(inSim(reserveFile))); got != minReserve/4 {
+		t.Errorf("the reserve has %d bytes, want what it had, %d", got, minReserve/4)
+	}
+	f.disk.SetFree(1 << 20)
+	mustEnqueue(t, f.Store, "mail", small("later"))
+	if got := len(f.disk.ReadRaw(inSim(reserveFile))); got != minReserve {
+		t.Errorf("after an enqueue the reserve has %d bytes, want %d", got, minReserve)
+	}
+}
+
+// Where sizes are told as 0, the reserve that stands is found all the same.
+func TestReserveWhereSizesLie(t *testing.T) {
+	f := newFullStore(t, Options{MinFreeBytes: -1})
+	f.disk.SetSizeLies(true)
+	before := f.disk.ReadRaw(inSim(reserveFile))
+	f.disk.SetFree(minReserve / 2) // another one would not fit
+	mustEnqueue(t, f.Store, "mail", small("later"))
+	if got := f.disk.ReadRaw(inSim(reserveFile)); len(got) != len(before) {
+		t.Errorf("the reserve has %d bytes, want %d", len(got), len(before))
+	}
+}

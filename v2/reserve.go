@@ -5,6 +5,7 @@ package holdfast
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -13,8 +14,9 @@ import (
 	"example.com/holdfast/queue"
 )
 
-// minReserve is the reserve of a small store.
-const minReserve = 64 << 10
+// minReserve is the reserve of a small store. XFS makes no file while less than about 160 KiB
+// are free, so giving up less would not let anything be settled there.
+const minReserve = 256 << 10
 
 // isFull reports whether err is the disk's word that it has no room, said before
 // anything was committed: an uncertain commit is never tried again. EMLINK is that
@@ -80,23 +82,22 @@ func (w *writing) provide(s *Store, d *draft, size int64, room roomFor) error {
 		}
 		return err
 	}
-	return w.growReserve(s, size+d.owed())
+	return w.growReserve(s, size+d.owed(), room)
 }
 
 // growReserve makes a reserve of at least size. It grows by doubling, so that few
-// commits pay for it.
-func (w *writing) growReserve(s *Store, size int64) error {
+// commits pay for it. What is no enqueue is content with any reserve that is large enough:
+// one below the minimum, of an earlier program, may stand on a disk that has no room for more.
+func (w *writing) growReserve(s *Store, size int64, room roomFor) error {
 	want := int64(minReserve)
 	for want < size {
 		want *= 2
 	}
-	info, err := w.p.space.Lstat(reserveFile)
-	if err == nil {
-		err = admitPlain(reserveFile, info)
-		if err != nil || info.Size >= want {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	enough := want
+	if room != enqueuing {
+		enough = size
+	}
+	if stands, err := reserveHolds(w.p, enough); stands || err != nil {
 		return err
 	}
 	tok, err := newToken(s.rand)
@@ -115,6 +116,31 @@ func (w *writing) growReserve(s *Store, size int64) error {
 	}
 	w.targets = append(w.targets, file)
 	return nil
+}
+
+// reserveHolds reports whether there is a reserve of that size. Where a smaller size is told
+// it is read: a filesystem may tell wrong ones.
+func reserveHolds(p *pins, size int64) (bool, error) {
+	info, err := p.space.Lstat(reserveFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = admitPlain(reserveFile, info)
+	}
+	if err != nil || info.Size >= size {
+		return err == nil, err
+	}
+	file, err := openFile(p.space.Open, reserveFile)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close() // only read
+	_, err = readFull(file, make([]byte, 1), size-1)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // reserved reports whether the reserve stands.

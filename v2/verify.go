@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"example.com/holdfast/internal/fsguard"
@@ -193,7 +194,12 @@ func verifyNamespace(v *view, report *Report) error {
 				report.fault("file", name, "is not a plain file with one link")
 			}
 		case lockFile:
-			if !info.Plain() || info.Size != recordSize {
+			var buf [recordSize + 1]byte // what is there is read: a size may be said wrong
+			n, err := readFull(v.pins.lock, buf[:], 0)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			if !info.Plain() || n != recordSize {
 				report.fault("lock", name, fmt.Sprintf("is not a plain file of %d bytes", recordSize))
 			}
 		default:
