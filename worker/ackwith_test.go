@@ -58,8 +58,8 @@ func TestAckWithIsOneCommit(t *testing.T) {
 }
 
 // withTogether has the acks of some messages meet in one commit, in that order, each
-// with what with says.
-func withTogether(s *scene, o Options, ids []string, with func(id string) error) *worked {
+// with what with says. The commit comes when commit is called.
+func withTogether(s *scene, o Options, ids []string, with func(id string) error) (w *worked, commit func()) {
 	open := make(chan struct{})
 	s.tap.before = func(call string) error {
 		if strings.HasPrefix(call, "ack first") {
@@ -73,7 +73,7 @@ func withTogether(s *scene, o Options, ids []string, with func(id string) error)
 	}
 	s.enqueue(append([]string{"first"}, ids...)...)
 	o.Concurrency = len(ids) + 1
-	w := s.start(o, func(_ context.Context, m *queue.Received[string]) error {
+	w = s.start(o, func(_ context.Context, m *queue.Received[string]) error {
 		if m.Value == "first" {
 			return nil
 		}
@@ -88,8 +88,7 @@ func withTogether(s *scene, o Options, ids []string, with func(id string) error)
 	}
 	synctest.Wait()
 	s.tap.made()
-	close(open)
-	return w
+	return w, func() { close(open) }
 }
 
 // A change that is refused is laid at the door of the message that brought it, and of
@@ -109,12 +108,13 @@ func TestAckWithRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
 				s.put("next", "taken", "")
-				w := withTogether(s, Options{Retry: RetryPolicy{Base: time.Hour}}, []string{"a", "b", "c"}, func(id string) error {
+				w, commit := withTogether(s, Options{Retry: RetryPolicy{Base: time.Hour}}, []string{"a", "b", "c"}, func(id string) error {
 					if id == "b" {
 						return AckWith(followUp("b1"), c.extra)
 					}
 					return AckWith(followUp(id + "1"))
 				})
+				commit()
 				s.pass(time.Millisecond)
 				w.wantStop()
 				want(t, "events", s.seen(), []string{"acked first", "acked a", "retried b", "acked c", "draining"})
@@ -155,13 +155,14 @@ func TestAckWithRefusedAtTheCap(t *testing.T) {
 func TestAckWithOfALostClaim(t *testing.T) {
 	inScene(t, func(s *scene) {
 		taken := false
-		w := withTogether(s, Options{}, []string{"a", "b", "c"}, func(id string) error {
+		w, commit := withTogether(s, Options{}, []string{"a", "b", "c"}, func(id string) error {
 			if id == "b" && !taken {
 				taken = true
 				s.take("b")
 			}
 			return AckWith(followUp(id+"1"), followUp(id+"2"))
 		})
+		commit()
 		synctest.Wait()
 		w.wantStop()
 		want(t, "events", s.seen(EventAcked, EventLost, EventRetried), []string{"acked first", "lost b", "acked a", "acked c"})
@@ -178,13 +179,14 @@ func TestAckWithFull(t *testing.T) {
 	}{{"refused", 2}, {"the disk", -1}} {
 		t.Run(c.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
-				w := withTogether(s, Options{}, []string{"b", "a"}, func(id string) error {
+				w, commit := withTogether(s, Options{}, []string{"b", "a"}, func(id string) error {
 					if id == "a" {
 						return AckWith(followUp("a1"), followUp("a2"))
 					}
 					return nil
 				})
 				s.withFull(c.index)
+				commit()
 				s.pass(DefaultLease * 3 / 2)
 				want(t, "events while it is full", s.seen(EventAcked, EventRetried, EventLost, EventSnoozed), []string{"acked first", "acked b"})
 				s.tap.heal()
@@ -290,7 +292,8 @@ func TestAckWithMoreThanOneCommitTakes(t *testing.T) {
 		for i := range most {
 			most[i] = queue.CursorChange{Queue: "mail", Cursor: fmt.Sprint(i)}
 		}
-		w := withTogether(s, Options{}, []string{"a", "b"}, func(string) error { return AckWith(most...) })
+		w, commit := withTogether(s, Options{}, []string{"a", "b"}, func(string) error { return AckWith(most...) })
+		commit()
 		s.pass(time.Millisecond)
 		w.wantStop()
 		want(t, "events", s.seen(), []string{"acked first", "acked a", "acked b", "draining"})

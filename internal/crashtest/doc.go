@@ -3,17 +3,38 @@
 // Package crashtest proves what a protocol on the filesystem promises after a
 // crash. Only tests import it.
 //
-// It has three tools, each behind or over the interfaces of package fsguard:
+// It has four tools, each behind or over the interfaces of package fsguard:
 //
 //   - [Disk] is a filesystem in memory that knows what is durable. [Disk.Process]
 //     gives a process on it; [Process.Kill] is SIGKILL; [Disk.Images] gives every
 //     disk that may be found after a power loss.
 //   - [Wrap] numbers the operations of any fsguard.FS and fails one, or lets the
 //     process die before or after one.
-//   - [Explore], [ExploreErrors] run a [Scenario] once for every operation in it,
-//     with the crash or the error there, and let the scenario check each outcome.
+//   - [Explore], [ExploreErrors], [ExploreUncertain] run a [Scenario] once for every
+//     operation in it, with the crash or the error there, and let the scenario check each
+//     outcome. [Explored], [Table] and [PrintExplored] tell what was
+//     explored.
+//   - [Interleave] runs several processes on one disk, one operation of one of them at
+//     a time, in every order with few preemptions and in some others; it kills each at
+//     each step, and takes the power away.
+//
+// # Interleavings
+//
+// [Interleave] runs a [Play] in a bubble of package testing/synctest, which tells when
+// everything is at rest: every goroutine of every client waits for the scheduler, or for
+// another one of its client. Then one of the operations that wait is let through. A Lock
+// that is not to be had waits there too, so that of several that wait for one lock each
+// is tried as the next. An order is a list of the steps at which somebody else goes on
+// than whoever can; a finding prints it, and CRASHTEST_REPLAY replays it. What a client
+// does between two operations, in its own memory, nobody interrupts: that is for the
+// race detector.
 //
 // # The fault model
+//
+// In short. What is not synced may be lost, each name and each content for itself; it may
+// come in any order; content may be torn. What was synced is neither lost nor changed.
+// Outside of the model are disks that say done and have not, and bits that rot: tests of a
+// store plant these by hand, for they are damage to be found, not crashes to be survived.
 //
 // SIGKILL loses the descriptors and the flocks of one process, nothing else: what
 // it wrote stays visible to the others, and may still be lost by a later power
@@ -78,6 +99,17 @@
 // EXDEV, as on overlayfs. A removed one that comes back holds what was durable in it
 // and what else survived. Times are those of a wall clock that stands still until
 // [Disk.SetTime] moves it.
+//
+// # What is explored
+//
+// Every operation that changes anything is a point twice, before it and after it. At each
+// point every image is checked if there are at most Options.MaxImages, else a seeded sample
+// that has each single loss, survival and tear; Stats.Exhaustive tells which it was. Then
+// the disk as SIGKILL leaves it, what a power loss leaves after that was recovered, and at
+// Options.SecondCrash points a second crash at each operation of the recovery. Outcomes that
+// are alike are checked once. A finding ends in the command that repeats exactly it.
+//
+// # Details
 //
 // Permission bits are enforced for the owner, root or not. flock is per open
 // description and as on Linux: a conversion gives up the old lock first, so a

@@ -4,6 +4,7 @@ package crashtest
 
 import (
 	"fmt"
+	"path"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ type Scenario struct {
 	// compares with the journal: what was acknowledged is there, what was begun is
 	// there or not, nothing else. What it acknowledges itself it may record too: it
 	// must hold if the power goes after it. An error, or a failure of t, is a
-	// finding.
+	// finding. What it finds must rest on nothing but the disk and the journal.
 	Check func(t testing.TB, fs fsguard.FS, j *Journal) error
 }
 
@@ -58,7 +59,7 @@ type Options struct {
 	// ExploreErrors always fails them too.
 	Reads bool
 
-	// Errnos are what ExploreErrors injects. Default EIO, ENOSPC, EROFS, EMFILE.
+	// Errnos are what ExploreErrors injects. Default: the first six of EveryErrno.
 	Errnos []syscall.Errno
 
 	// Persistent lets ExploreErrors also fail every operation from each one on.
@@ -81,7 +82,7 @@ func (o Options) withDefaults() Options {
 		o.AfterCheck = 16
 	}
 	if o.Errnos == nil {
-		o.Errnos = []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EROFS, syscall.EMFILE}
+		o.Errnos = EveryErrno[:6]
 	}
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
@@ -89,14 +90,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// EveryErrno are the errors that any operation may end in: the medium's, no room, not to be
+// written, no descriptor, no permission; then a full table of the system's, no memory, a
+// call cut short by a signal.
+var EveryErrno = []syscall.Errno{
+	syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.EACCES,
+	syscall.ENFILE, syscall.ENOMEM, syscall.EINTR,
+}
+
 // Stats tells what an exploration did.
 type Stats struct {
 	Ops        int  // operations of an undisturbed Run
-	Points     int  // runs: one per operation, side and error, and an undisturbed one
-	Images     int  // power-loss images of them that were checked
+	Points     int  // runs that came to it: one per operation, side and error, and an undisturbed one
+	Images     int  // power-loss images of them
 	Exhaustive bool // these were all possible ones, at every point
 	Second     int  // second crashes, during Check
 	Checks     int  // completed calls of Check
+	Alike      int  // outcomes that were not checked because their like had been
 	Missed     int  // points not reached; only with Options.Uneven
 }
 
@@ -105,8 +115,8 @@ func (s Stats) String() string {
 	if s.Exhaustive {
 		kind = "exhaustive"
 	}
-	text := fmt.Sprintf("%d operations, %d points, %d images (%s), %d second crashes, %d checks",
-		s.Ops, s.Points, s.Images, kind, s.Second, s.Checks)
+	text := fmt.Sprintf("%d operations, %d points, %d images (%s), %d second crashes, %d checks, %d alike",
+		s.Ops, s.Points, s.Images, kind, s.Second, s.Checks, s.Alike)
 	if s.Missed > 0 {
 		text += fmt.Sprintf(", %d points missed", s.Missed)
 	}
@@ -124,7 +134,7 @@ func (s Stats) String() string {
 // that replays exactly it.
 func Explore(t testing.TB, s Scenario, o Options) Stats {
 	t.Helper()
-	return explore(t, s, o, func(clean []Event, o Options) (plans []string) {
+	return explore(t, s, o, false, func(clean []Event, o Options) (plans []string) {
 		for _, e := range clean {
 			if e.N > 0 {
 				plans = append(plans, fmt.Sprint("stop-before-", e.N), fmt.Sprint("stop-after-", e.N))
@@ -141,7 +151,7 @@ func Explore(t testing.TB, s Scenario, o Options) Stats {
 func ExploreErrors(t testing.TB, s Scenario, o Options) Stats {
 	t.Helper()
 	o.Reads = true
-	return explore(t, s, o, func(clean []Event, o Options) (plans []string) {
+	return explore(t, s, o, true, func(clean []Event, o Options) (plans []string) {
 		for _, e := range clean {
 			for _, errno := range o.Errnos {
 				at := fmt.Sprint(e.N, "-", errnoName(errno))
@@ -156,4 +166,38 @@ func ExploreErrors(t testing.TB, s Scenario, o Options) Stats {
 		}
 		return plans
 	})
+}
+
+// ExploreUncertain is Explore with commits that nobody can be sure of: a rename has
+// happened, and the sync of its directory fails, without or after having made it durable.
+// commit tells which renames are meant, by their new names. Each time the process goes on
+// with the error, and each time anew dies before one of the next operations: before it has
+// left word of the doubt, before anybody was told, and while it finds out what became of it.
+func ExploreUncertain(t testing.TB, s Scenario, o Options, commit func(path string) bool) Stats {
+	t.Helper()
+	return explore(t, s, o, true, func(clean []Event, o Options) []string { return uncertain(clean, o, commit) })
+}
+
+// uncertain gives the plans. One whose process is done before it was to die is no point.
+func uncertain(clean []Event, o Options, commit func(path string) bool) (plans []string) {
+	const on = 20 // operations after the failure: until the doubt is resolved, about
+	dir := ""
+	for _, e := range clean {
+		switch {
+		case e.Op == fsguard.OpRename && commit(e.Path):
+			dir = path.Dir(e.Path)
+		case e.Op == fsguard.OpSyncDir && e.Path == dir:
+			dir = ""
+			for _, errno := range o.Errnos {
+				for _, how := range []string{"at", "after"} {
+					fail := fmt.Sprintf("fail-%s-%d-%s", how, e.N, errnoName(errno))
+					plans = append(plans, fail)
+					for die := e.N + 1; die <= e.N+on; die++ {
+						plans = append(plans, fmt.Sprint(fail, "-die-", die))
+					}
+				}
+			}
+		}
+	}
+	return plans
 }

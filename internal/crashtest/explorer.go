@@ -26,6 +26,7 @@ type explorer struct {
 
 	mu    sync.Mutex
 	stats Stats
+	met   map[fingerprint]int // the rank of the first point that met a world
 }
 
 // A world is a disk, what the oracle knows of it, and how it came about: plans and
@@ -35,6 +36,7 @@ type world struct {
 	journal *Journal
 	path    []string
 	played  []played
+	rank    int // of the point that it comes from, in the order of the operations
 }
 
 // played is what a process did on the way to a world.
@@ -45,12 +47,12 @@ type played struct {
 
 // after returns w with one more step.
 func (w world) after(disk *Disk, j *Journal, step string) world {
-	return world{disk, j, append(slices.Clip(w.path), step), w.played}
+	return world{disk, j, append(slices.Clip(w.path), step), w.played, w.rank}
 }
 
-func explore(t testing.TB, s Scenario, o Options, plan func([]Event, Options) []string) Stats {
+func explore(t testing.TB, s Scenario, o Options, failing bool, plan func([]Event, Options) []string) Stats {
 	t.Helper()
-	e := &explorer{t: t, s: s, o: o.withDefaults(), start: NewDisk()}
+	e := &explorer{t: t, s: s, o: o.withDefaults(), start: NewDisk(), met: map[fingerprint]int{}}
 	e.stats.Exhaustive = true
 	if err := guard(t, e.o.Timeout, func(t testing.TB) error { s.Setup(t, e.start); return nil }); err != nil {
 		t.Fatalf("scenario %s: Setup: %v", s.Name, err)
@@ -61,7 +63,7 @@ func explore(t testing.TB, s Scenario, o Options, plan func([]Event, Options) []
 		return e.stats
 	}
 
-	if err := e.point(clean, nil); err != nil {
+	if err := e.point(-1, clean, nil); err != nil {
 		t.Fatal(err)
 	}
 	plans := plan(e.clean, e.o)
@@ -74,11 +76,12 @@ func explore(t testing.TB, s Scenario, o Options, plan func([]Event, Options) []
 		if i%stride == stride/2 {
 			draw = rand.New(rand.NewPCG(e.o.Seed, uint64(i)))
 		}
-		return e.point(plans[i], draw)
+		return e.point(i, plans[i], draw)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	addTotal(t.Name(), s.Name, failing, e.stats)
 	t.Logf("scenario %s: %v", s.Name, e.stats)
 	return e.stats
 }
@@ -123,28 +126,28 @@ func inParallel(n int, f func(i int) error) error {
 
 // point runs the scenario under one plan and checks every outcome. With draw, two
 // outcomes are also recovered with a second crash.
-func (e *explorer) point(plan string, draw *rand.Rand) error {
-	w := world{disk: e.start.Clone(), journal: &Journal{}}
+func (e *explorer) point(rank int, plan string, draw *rand.Rand) error {
+	w := world{disk: e.start.Clone(), journal: &Journal{}, rank: rank}
 	start := w
 	w, wr, err := e.play(start, plan, true)
 	if err != nil {
 		return err
 	}
-	e.count(func(s *Stats) { s.Points++ })
 	if plan == clean {
 		e.clean = wr.Events()
 		e.stats.Ops = wr.Ops()
 		if _, ok := lastAck(w.journal); !ok {
 			return e.finding(start, w, errors.New("an undisturbed Run acknowledged nothing"))
 		}
-	} else if err := e.reached(start, w, wr); err != nil || !wr.Fired() {
+	} else if err := e.reached(start, w, wr); err != nil || !wr.Fired() || wr.survived() {
 		return err
 	}
+	e.count(func(s *Stats) { s.Points++ })
 
 	var outcomes []world
 	for lost := range e.losses(w, e.o.MaxImages) {
 		outcomes = append(outcomes, lost)
-		if _, err := e.check(lost); err != nil {
+		if err := e.checkFirst(lost); err != nil {
 			return err
 		}
 	}
@@ -197,6 +200,14 @@ func (e *explorer) reached(start, w world, wr *Wrapper) error {
 	return nil
 }
 
+// survived reports whether the process was done before the operation that it was to die
+// before: the point is none then, but that of the failure alone, which has a plan of its own.
+func (w *Wrapper) survived() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.plan.Die != 0 && !w.stopped
+}
+
 // losses gives w after each power loss.
 func (e *explorer) losses(w world, limit int) func(func(world) bool) {
 	return func(yield func(world) bool) {
@@ -218,14 +229,28 @@ func (e *explorer) check(w world) (world, error) {
 	return out, err
 }
 
+// checkFirst is check, where the like of w has not been checked.
+func (e *explorer) checkFirst(w world) error {
+	if !e.first("image", w) {
+		e.count(func(s *Stats) { s.Alike++ })
+		return nil
+	}
+	_, err := e.check(w)
+	return err
+}
+
 // checkLive checks w as after SIGKILL, then what a power loss leaves of that.
 func (e *explorer) checkLive(w world) error {
+	if !e.first("live", w) {
+		e.count(func(s *Stats) { s.Alike++ })
+		return nil
+	}
 	w, err := e.check(e.live(w))
 	if err != nil || e.o.AfterCheck < 0 {
 		return err
 	}
 	for lost := range e.losses(w, e.o.AfterCheck) {
-		if _, err := e.check(lost); err != nil {
+		if err := e.checkFirst(lost); err != nil {
 			return err
 		}
 	}
@@ -246,8 +271,12 @@ func (e *explorer) crashAgain(w world) error {
 				return err
 			}
 			e.count(func(s *Stats) { s.Second++ })
+			if !e.first("again", again) {
+				e.count(func(s *Stats) { s.Alike++ })
+				continue
+			}
 			for lost := range e.losses(again, max(e.o.AfterCheck, 1)) {
-				if _, err := e.check(lost); err != nil {
+				if err := e.checkFirst(lost); err != nil {
 					return err
 				}
 			}

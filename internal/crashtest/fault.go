@@ -22,6 +22,7 @@ type Wrapper struct {
 	n          int
 	matched    int
 	groups     int
+	moments    uint64 // how often Moment was asked
 	fired      bool
 	stopped    bool
 	events     []*Event

@@ -41,6 +41,10 @@ type Plan struct {
 	Match func(op fsguard.Op, path string) bool
 	Times int // how many matching operations fail; 0 means all
 
+	// Die lets the process die before that operation, beside whatever else is planned. 0 is
+	// never.
+	Die int
+
 	// Reads makes the operations that change nothing count too: openroot, stat,
 	// space, info, lstat, readdir, opendir, open, read, dup, watch
 	// and close.
@@ -96,6 +100,8 @@ const (
 // many have matched before.
 func (p Plan) decide(n int, op fsguard.Op, path string, matched *int) action {
 	switch hit := n != 0 && n == p.N; {
+	case n != 0 && n == p.Die:
+		return stopBefore
 	case p.Mode == FailingMatch:
 		if p.Match(op, path) && (p.Times == 0 || *matched < p.Times) {
 			*matched++

@@ -130,6 +130,15 @@ func parsePlan(text string) (Plan, error) {
 		case "fail-from":
 			return FailAlwaysFrom(n, errno), nil
 		}
+	case len(parts) == 6 && parts[4] == "die": // after a failure
+		plan, err := parsePlan(strings.Join(parts[:4], "-"))
+		if err != nil {
+			return Plan{}, err
+		}
+		if plan.Die, err = strconv.Atoi(parts[5]); err != nil {
+			return Plan{}, bad
+		}
+		return plan, nil
 	}
 	return Plan{}, bad
 }

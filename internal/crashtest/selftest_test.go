@@ -127,6 +127,8 @@ func TestReplayRepeatsTheFinding(t *testing.T) {
 // What is wrong with a scenario itself is a finding too.
 func TestBadScenarios(t *testing.T) {
 	right := registerScenario("")
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
 	var calls atomic.Int64
 	for _, c := range []struct {
 		name  string
@@ -134,7 +136,7 @@ func TestBadScenarios(t *testing.T) {
 		want  string
 	}{
 		{"nothing acknowledged", func(s *Scenario) { s.Run = func(fsguard.FS, *Journal) {} }, "acknowledged nothing"},
-		{"hangs", func(s *Scenario) { s.Run = func(fsguard.FS, *Journal) { select {} } }, "did not return within"},
+		{"hangs", func(s *Scenario) { s.Run = func(fsguard.FS, *Journal) { <-over } }, "did not return within"},
 		{"panics", func(s *Scenario) { s.Run = func(fsguard.FS, *Journal) { panic("ouch") } }, "panic: ouch"},
 		{"uneven", func(s *Scenario) {
 			s.Run = func(fs fsguard.FS, j *Journal) {

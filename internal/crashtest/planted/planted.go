@@ -1,13 +1,21 @@
 // Package planted proves of tests that they catch the bugs they are there for: it plants
 // each in the source, in an overlay, and runs the test. Only tests import it.
+//
+// Building a package's tests takes longer than most of them run, so bugs share a build
+// where that changes nothing: of a function that a bug changes inside its braces, that
+// build has both bodies whole, and the environment tells the process which one it is. What
+// is tested is so the real code but for that one change. A bug that changes anything else,
+// a constant or a type, has a build of its own.
 package planted
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,19 +26,55 @@ import (
 type Bug struct {
 	Name  string
 	Test  string // as for go test -run, from the beginning of the name
+	In    string // directory of the test's package, as File is; "": of the running test's
 	Edits []Edit
 }
 
-// An Edit changes one place of a file in the package's directory: Old stands there once.
+// An Edit changes one place of a file: Old stands there once. File is relative to the
+// directory of the running test's package, and may lie in another package.
 type Edit struct{ File, Old, New string }
 
-// Catch plants each bug in the package of the running test, and fails if the bug's test
-// does not fail. What is tested is the real code but for that one change. The variables
-// are set for those runs besides what is set already.
+// Catch plants each bug, and fails if the bug's test does not fail, or if it does not pass
+// without the bug. The variables are set for those runs besides what is set already.
 func Catch(t *testing.T, bugs []Bug, env ...string) {
 	t.Helper()
+	plots(t, bugs, env, func(t *testing.T, p *plot, i int) {
+		if err := p.caught(i); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// An Uncaught is a bug that no test can catch, or that is none because something else
+// stands in for what it takes away.
+type Uncaught struct {
+	Bug        // Test: the one that comes nearest to it, and passes
+	Why string // nothing catches it
+}
+
+// Miss plants each bug and fails if its test fails: it is caught then, and belongs to the
+// others. So it does where the source has changed under it, or it does not build.
+func Miss(t *testing.T, list []Uncaught, env ...string) {
+	t.Helper()
+	var bugs []Bug
+	for _, u := range list {
+		if u.Why == "" {
+			t.Errorf("%s: nobody says why it is not caught", u.Name)
+		}
+		bugs = append(bugs, u.Bug)
+	}
+	plots(t, bugs, env, func(t *testing.T, p *plot, i int) {
+		if err := p.missed(i); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// plots builds what the bugs need and tries each.
+func plots(t *testing.T, bugs []Bug, env []string, try func(t *testing.T, p *plot, i int)) {
+	t.Helper()
 	if testrun.RaceDetector() || !testrun.Thorough() {
-		t.Skip("builds this package many times over: runs under HOLDFAST_REQUIRE_ALL=1, without the race detector")
+		t.Skip("builds this package anew: runs under HOLDFAST_REQUIRE_ALL=1, without the race detector")
 	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
@@ -40,71 +84,125 @@ func Catch(t *testing.T, bugs []Bug, env ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bug := range bugs {
-		t.Run(bug.Name, func(t *testing.T) {
+	all := map[string][]Bug{}
+	for _, b := range bugs {
+		all[b.In] = append(all[b.In], b)
+	}
+	for in, bugs := range all {
+		p, err := newPlot(goTool, here, in, t.TempDir(), bugs, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSpace("no bug "+in), func(t *testing.T) {
 			t.Parallel()
-			if err := bug.caught(goTool, here, t.TempDir(), env); err != nil {
+			if err := p.sound(); err != nil {
 				t.Fatal(err)
 			}
 		})
+		for i, b := range bugs {
+			t.Run(b.Name, func(t *testing.T) {
+				t.Parallel()
+				try(t, p, i)
+			})
+		}
 	}
 }
 
-// caught plants the bug in the package at dir.
-func (b Bug) caught(goTool, dir, temp string, env []string) error {
-	list, err := overlay(dir, temp, b.Edits)
-	if err != nil {
-		return err
-	}
-	// Small and not optimised: a bug that is caught is caught soon.
-	cmd := exec.Command(goTool, "test", "-short", "-vet=off", "-gcflags=-N -l", "-overlay", list, "-run", "^"+b.Test, ".")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	if err == nil {
+// caught says why bug i is not caught, or nil.
+func (p *plot) caught(i int) error {
+	b := p.bugs[i]
+	out, err := p.try(i)
+	switch {
+	case err == nil:
 		return fmt.Errorf("%s passes in spite of it", b.Test)
-	}
-	// The whole name: -run may have matched longer ones.
-	name := b.Test
-	if end := strings.IndexAny(name, "$/"); end >= 0 {
-		name = name[:end]
-	}
-	if !strings.Contains(string(out), "--- FAIL: "+name+" (") {
-		return fmt.Errorf("it did not fail in %s:\n%s", b.Test, out)
+	case out == "":
+		return err
+	case !strings.Contains(out, "--- FAIL: "+b.test()+" (") && !b.crashed(out):
+		return fmt.Errorf("it did not fail in %s: %w\n%s", b.Test, err, out)
+	case b.hung(out):
+		return fmt.Errorf("it hung in %s, which is not to be caught: %w\n%s", b.Test, err, out)
 	}
 	return nil
 }
 
-// overlay writes the changed files, and the list of them that the go command reads, into
-// temp.
-func overlay(dir, temp string, edits []Edit) (list string, err error) {
-	texts := map[string]string{}
-	for _, e := range edits {
-		text, ok := texts[e.File]
-		if !ok {
-			b, err := os.ReadFile(filepath.Join(dir, e.File))
-			if err != nil {
-				return "", err
-			}
-			text = string(b)
+// crashed reports whether the process panicked, in whatever goroutine, while nothing but
+// the bug's test had begun. That a test hung is no such panic.
+func (b Bug) crashed(out string) bool {
+	for line := range strings.Lines(out) {
+		name, begun := strings.CutPrefix(line, "=== RUN   ")
+		name, _, _ = strings.Cut(strings.TrimSpace(name), "/")
+		if begun && name != b.test() {
+			return false
 		}
-		if n := strings.Count(text, e.Old); n != 1 {
-			return "", fmt.Errorf("%s: %q stands %d times in it, want once: the planted bug is out of date", e.File, e.Old, n)
-		}
-		texts[e.File] = strings.Replace(text, e.Old, e.New, 1)
 	}
-	replace := map[string]string{}
-	for file, text := range texts {
-		changed := filepath.Join(temp, file)
-		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
-			return "", err
+	return strings.Contains(out, "\npanic: ") && !strings.Contains(out, "\npanic: test timed out")
+}
+
+// hangs is what the explorer says of a run that it waited for too long.
+const hangs = "did not return within "
+
+var heading = regexp.MustCompile(`^ *(?:=== (?:RUN|CONT|NAME) +|--- FAIL: )(\S+)`)
+
+// hung reports whether the bug's test failed only because somebody lost patience with it: so
+// would it on a machine that is slow enough.
+func (b Bug) hung(out string) bool {
+	current, failed, waited := "", map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(out) {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			current = m[1]
+			failed[current] = failed[current] || strings.Contains(line, "--- FAIL: ")
 		}
-		replace[filepath.Join(dir, file)] = changed
+		if strings.Contains(line, hangs) {
+			waited[current] = true
+		}
 	}
-	b, err := json.Marshal(map[string]any{"Replace": replace})
+	for name := range failed {
+		mine := name == b.test() || strings.HasPrefix(name, b.test()+"/")
+		if !failed[name] || !mine || waited[name] {
+			continue
+		}
+		below := func(other string) bool { return failed[other] && strings.HasPrefix(other, name+"/") }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(failed)), below) {
+			return false // this one failed by itself, and without waiting
+		}
+	}
+	return len(waited) > 0
+}
+
+// missed says why bug i is not an uncaught one, or nil.
+func (p *plot) missed(i int) error {
+	out, err := p.try(i)
+	switch {
+	case err == nil:
+		return nil
+	case out == "":
+		return err
+	}
+	return fmt.Errorf("%s catches it: %w\n%s", p.bugs[i].Test, err, out)
+}
+
+// sound checks that every bug's test passes without it.
+func (p *plot) sound() error {
+	var tests []string
+	for _, b := range p.bugs {
+		tests = append(tests, "^"+b.Test)
+	}
+	out, err := p.shared.run("", strings.Join(tests, "|"), p.env)
+	for _, b := range p.bugs {
+		if !strings.Contains(out, "--- PASS: "+b.test()+" (") {
+			err = errors.Join(err, fmt.Errorf("%s does not pass without a bug", b.Test))
+		}
+	}
 	if err != nil {
-		return "", err
+		return fmt.Errorf("%w\n%s", err, out)
 	}
-	list = filepath.Join(temp, "overlay.json")
-	return list, os.WriteFile(list, b, 0o600)
+	return nil
+}
+
+// test is the whole name: the pattern may match longer ones.
+func (b Bug) test() string {
+	if end := strings.IndexAny(b.Test, "$/"); end >= 0 {
+		return b.Test[:end]
+	}
+	return b.Test
 }

@@ -15,17 +15,20 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"example.com/holdfast/internal/crashtest/leak"
+	"example.com/holdfast/internal/crashtest/sandbox"
 )
 
 // Env names the role that a test binary plays. The arguments after it are handed on.
 const Env = "HOLDFAST_TEST_ROLE"
 
-// Main is what a TestMain calls. It runs the tests, or the role that the environment
-// names, and exits.
-func Main(m *testing.M, roles map[string]func(args []string) error) {
+// Main is what a TestMain calls. It runs the tests, which must leave nothing behind, and what
+// is to be done after them all, or the role that the environment names, and exits.
+func Main(m *testing.M, roles map[string]func(args []string) error, after ...func()) {
 	name := os.Getenv(Env)
 	if name == "" {
-		os.Exit(m.Run())
+		os.Exit(leak.Main(m, after...))
 	}
 	role, ok := roles[name]
 	if !ok {
@@ -39,9 +42,11 @@ func Main(m *testing.M, roles map[string]func(args []string) error) {
 	os.Exit(0)
 }
 
-// Command prepares this binary in a role. It is killed when the test ends.
+// Command prepares this binary in a role. It is killed when the test ends. In a process
+// that was started under a filter it leaves the test out.
 func Command(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
+	sandbox.StartsProcess(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +80,11 @@ func Start(t testing.TB, role string, args ...string) *Process {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil { // nobody waited for its end; it was killed with the test's context
+			_ = cmd.Wait()
+		}
+	})
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	return &Process{cmd, in, lines}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,24 @@ var Android = []string{
 	"pidfd_open", "pidfd_getfd", "pidfd_send_signal", "statx", "close_range",
 }
 
+// Confine puts this process under a filter, and whatever it executes.
+func Confine(how Confinement) error {
+	switch how {
+	case AsApp, AsLaterApp:
+		admitted := Admitted(runtime.GOARCH)
+		if how == AsLaterApp {
+			admitted = append(admitted, SinceAndroid9...)
+		}
+		if known := Known(admitted); len(known) == 0 || len(known) != len(admitted) {
+			return fmt.Errorf("of the %d calls that Android admits on %s %d are known here", len(admitted), runtime.GOARCH, len(known))
+		}
+		return set(seccomp.ActionTrap, seccomp.SyscallGroup{Action: seccomp.ActionAllow, Names: names(admitted)})
+	case WithoutLinks:
+		return Kill(Known(Links))
+	}
+	return fmt.Errorf("no confinement %q", how)
+}
+
 // Kill ends this process by SIGSYS at the first of the calls, whichever thread makes
 // it.
 func Kill(calls []string) error { return load(calls, seccomp.ActionKillProcess) }
@@ -47,7 +66,7 @@ func RefuseRelative(calls []string, errno syscall.Errno) error {
 			Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.NotEqual, Value: uint64(cwd)}},
 		})
 	}
-	return set(group)
+	return set(seccomp.ActionAllow, group)
 }
 
 // load makes one exception: see Excepted.
@@ -60,15 +79,16 @@ func load(calls []string, action seccomp.Action) error {
 		}
 		groups = append(groups, seccomp.SyscallGroup{Names: []string{call}, Action: act})
 	}
-	return set(groups...)
+	return set(seccomp.ActionAllow, groups...)
 }
 
-// set puts every thread of this process under a filter that allows all else.
-func set(groups ...seccomp.SyscallGroup) error {
+// set puts every thread of this process under a filter, with what is done at all other
+// calls.
+func set(others seccomp.Action, groups ...seccomp.SyscallGroup) error {
 	return seccomp.LoadFilter(seccomp.Filter{
 		NoNewPrivs: true,
 		Flag:       seccomp.FilterFlagTSync,
-		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups},
+		Policy:     seccomp.Policy{DefaultAction: others, Syscalls: groups},
 	})
 }
 
@@ -84,15 +104,40 @@ var threadsByGlibc = sync.OnceValue(func() bool {
 })
 
 // Known keeps the calls that exist on this architecture.
-func Known(calls []string) []string {
-	info, err := arch.GetInfo("")
+func Known(calls []string) []string { return knownOn("", calls) }
+
+// knownOn keeps those that exist on an architecture, by the seccomp package's name of it.
+func knownOn(name string, calls []string) []string {
+	info, err := arch.GetInfo(name)
 	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool {
-		_, found := info.SyscallNames[call]
+		_, found := info.SyscallNames[spelt(info, call)]
 		return !found
 	})
+}
+
+// spelt is a call's name as the seccomp package spells it: on arm64 it has newfstatat by
+// its other name.
+func spelt(info *arch.Info, call string) string {
+	if _, found := info.SyscallNames[call]; !found && call == "newfstatat" {
+		return "fstatat"
+	}
+	return call
+}
+
+// names are calls as the seccomp package spells them here.
+func names(calls []string) []string {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, call := range calls {
+		out = append(out, spelt(info, call))
+	}
+	return out
 }
 
 // Need leaves the test out where no filter can be set.
