@@ -3,66 +3,66 @@
 package holdfast
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"example.com/holdfast/internal/pages"
 )
 
-// The v1 section of docs/crash-points.md names tests and scenarios that there are, in
-// the last column of its tables and in backquotes, and leaves no scenario out.
+var updatePage = flag.Bool("update", false, "write the operations in docs/crash-points.md")
+
+const (
+	crashPage    = "../docs/crash-points.md"
+	crashListing = "### v1: what each transition does, operation by operation"
+	crashPart    = "\n## v1\n" // where the part of this package begins
+)
+
+// The v1 part of docs/crash-points.md says what the code does: every operation of every
+// scenario, in order, each with the rows that a crash after it leads to; no row that
+// nothing leads to; no test or scenario that there is not, and none left out.
 func TestCrashPointsPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "crash-points.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(page), "\n## v1\n")
+	text, err := os.ReadFile(filepath.FromSlash(crashPage))
+	unitOK(t, err)
+	before, part, found := strings.Cut(string(text), crashPart)
 	if !found {
 		t.Fatal("the page has no section v1")
 	}
-	known := map[string]bool{}
-	unnamed := map[string]bool{}
+	var runs []pages.Run
+	for _, r := range recordedRuns(t) {
+		runs = append(runs, r.listed())
+	}
+	if *updatePage {
+		part, err = pages.Update(part, crashListing, runs)
+		unitOK(t, err, os.WriteFile(crashPage, []byte(before+crashPart+part), 0o644))
+	}
+	var scenarios []string
 	for _, c := range crashScenarios {
-		known[c.name], unnamed[c.name] = true, true
+		scenarios = append(scenarios, c.name)
 	}
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
+	tests, err := pages.Tests(".")
+	unitOK(t, err)
+	check := func(part string) []string {
+		return slices.Concat(pages.Check(part, crashListing, runs), pages.CheckNames(part, scenarios, tests))
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, bad := range check(part) {
+		t.Error(bad)
+	}
+	for _, p := range []struct{ name, from, to, want string }{
+		{"two operations swapped", "remove marker                                                K4\nsync queue                                                   K4\n",
+			"sync queue                                                   K4\nremove marker                                                K4\n", "differs"},
+		{"another operation", "sync queue", "write queue", "differs"},
+		{"a transition left out", "**two-names by hard-link**", "**two-names**", "differs"},
+		{"a row removed", "| L7 |", "| L99 |", "leads to row L7, which there is not"},
+		{"a scenario left out", "two-names |", "load |", "two-names proves no row"},
+		{"a test that is not", "`TestCrashTwice`", "`TestCrashThrice`", "no test TestCrashThrice"},
+	} {
+		planted := strings.ReplaceAll(part, p.from, p.to)
+		if found := strings.Join(check(planted), "\n"); planted == part || !strings.Contains(found, p.want) {
+			t.Errorf("%s: found %q, want %q", p.name, found, p.want)
 		}
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
-			known[m[1]] = true
-		}
-	}
-	rows := 0
-	for line := range strings.Lines(section) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasSuffix(line, "| test |") {
-			for _, m := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(line, -1) {
-				if !known[m[1]] {
-					t.Errorf("no test %s", m[1])
-				}
-			}
-			continue
-		}
-		rows++
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		for name := range strings.SplitSeq(cells[len(cells)-1], ", ") {
-			if !known[name] {
-				t.Errorf("no test or scenario %q: %s", name, line)
-			}
-			delete(unnamed, name)
-		}
-	}
-	if rows < 30 {
-		t.Errorf("%d rows", rows)
-	}
-	for name := range unnamed {
-		t.Errorf("scenario %s proves no row", name)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,12 +38,21 @@ var crashClock = fixedClock{instant{Wall: time.UnixMilli(1_764_500_000_000), Boo
 
 var processes atomic.Uint64
 
-// crashOptions gives a new process: its tokens are its own.
+// crashOptions gives a new process: its tokens are its own. In an exploration they are
+// the same whenever it comes to the same point.
 func crashOptions(fs fsguard.FS) *Options {
 	var seed [32]byte
-	binary.LittleEndian.PutUint64(seed[:], processes.Add(1))
+	if moment, ok := crashtest.Moment(fs); ok {
+		binary.LittleEndian.PutUint64(seed[8:], moment[0])
+		binary.LittleEndian.PutUint64(seed[16:], moment[1])
+	} else {
+		binary.LittleEndian.PutUint64(seed[:], processes.Add(1))
+	}
 	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed), holders: &holderSet{}}
 }
+
+// replaying reports whether explorations only do one thing again: see CRASHTEST_REPLAY.
+func replaying() bool { return os.Getenv("CRASHTEST_REPLAY") != "" }
 
 // A crashStep is one call. It keeps receipts of its own in r.
 type crashStep func(ctx context.Context, s *Store, r receipts) error
@@ -59,7 +70,8 @@ type crashScenario struct {
 }
 
 // run takes the steps one by one. A step that failed without a doubt is tried once
-// more: nothing had happened, and the next try works.
+// more: nothing had happened, and the next try works. What it says that is not so goes
+// into the journal under wrongKey.
 func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
 	ctx := context.Background()
 	s, err := Open(ctx, crashDir, crashOptions(fs))
@@ -71,6 +83,7 @@ func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
 	if !r.load(s) {
 		return
 	}
+	wrong := func(format string, args ...any) { j.Fail(wrongKey, fmt.Errorf(format, args...)) }
 	for i, step := range c.steps {
 		key := stepKey(i)
 		done := false
@@ -83,12 +96,15 @@ func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
 				j.Ack(key, nil)
 				done = true
 			case errors.As(err, &u):
-				j.Fail(key, err)
+				j.Fail(key, stepError{err})
 				if c.leave {
 					return
 				}
 				committed, err := s.Resolve(ctx, u)
 				if err != nil {
+					if !errors.Is(err, crashtest.ErrStopped) {
+						wrong("%s: resolve: %w", key, err)
+					}
 					return
 				}
 				if committed {
@@ -96,14 +112,50 @@ func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
 					r.load(s)
 					done = true
 				}
+			case errors.Is(err, crashtest.ErrStopped):
+				j.Fail(key, stepError{err})
+				return
 			default:
-				j.Fail(key, err)
+				j.Fail(key, stepError{err})
+				if try > 0 {
+					wrong("%s: the next try: %w", key, err)
+				}
+				if !tellsWhy(err, fs) {
+					wrong("%s: the error does not tell what failed: %w", key, err)
+				}
 			}
 		}
 		if !done {
 			return
 		}
 	}
+}
+
+// wrongKey is where a run tells of an answer that is wrong whatever is on the disk.
+const wrongKey = "wrong"
+
+// tellsWhy reports whether the error of a refused step is one that a caller can act on: an
+// errno that an operation has ended in, or that there is a dead owner's record, which a
+// recovery could not blank.
+func tellsWhy(err error, fs fsguard.FS) bool {
+	w, ok := fs.(*crashtest.Wrapper)
+	return !ok || errors.Is(err, ErrStaleLock) || slices.ContainsFunc(w.Events(), func(e crashtest.Event) bool {
+		var errno syscall.Errno
+		return errors.As(e.Err, &errno) && errors.Is(err, errno)
+	})
+}
+
+// A stepError is what a step returned. To those who come later only its doubt counts.
+type stepError struct{ error }
+
+func (e stepError) Unwrap() error { return e.error }
+
+func (e stepError) Alike() string {
+	var u *queue.UncertainError
+	if errors.As(e.error, &u) {
+		return "uncertain " + u.Commit
+	}
+	return "nothing happened"
 }
 
 func stepKey(i int) string { return fmt.Sprintf("step %d", i) }
@@ -194,6 +246,9 @@ func (c crashScenario) scenario(t *testing.T) crashtest.Scenario {
 
 // check is the new process: it opens, recovers, compares, and works on.
 func (c crashScenario) check(fs fsguard.FS, j *crashtest.Journal, looks []string) error {
+	if e, ok := j.Last(wrongKey); ok {
+		return e.Value.(error)
+	}
 	ctx := context.Background()
 	s, err := Open(ctx, crashDir, crashOptions(fs))
 	if err != nil {
@@ -286,85 +341,4 @@ func workOn(s *Store, j *crashtest.Journal) error {
 	}
 	j.Ack("probe", nil)
 	return nil
-}
-
-func mustLook(t testing.TB, s *Store) string {
-	got, err := look(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-// asideSpace is the one failed namespace beside the default one that look sees.
-const asideSpace = "aside"
-
-// look tells everything about a store but what is random: tokens and revisions.
-// Queue "probe" is the harness's own.
-func look(s *Store) (string, error) {
-	ctx := context.Background()
-	var b strings.Builder
-	status, err := s.Status(ctx, queue.StatusOptions{})
-	if err != nil {
-		return "", err
-	}
-	settings, err := s.Settings(ctx)
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintf(&b, "settings %+v\n", settings)
-	var names []string
-	for name := range status.Queues {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if name == "probe" {
-			continue
-		}
-		fmt.Fprintf(&b, "queue %s %+v\n", name, status.Queues[name])
-		cursor, err := s.Cursor(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "  cursor %q\n", cursor)
-		page, err := s.List(ctx, name, queue.ListOptions{})
-		if err != nil {
-			return "", err
-		}
-		for _, e := range page.Entries {
-			shown, err := s.Show(ctx, name, e.ID)
-			if err != nil {
-				return "", err
-			}
-			for _, x := range shown {
-				if x.Seq == e.Seq {
-					fmt.Fprintf(&b, "  %s\n", describe(x))
-				}
-			}
-		}
-	}
-	for _, space := range []string{"", asideSpace} {
-		failed, err := s.ListFailed(ctx, queue.FailedOptions{Namespace: space}, queue.ListOptions{})
-		if err != nil {
-			return "", err
-		}
-		for _, e := range failed.Entries {
-			x, err := s.ShowFailed(ctx, e.FailedName, queue.FailedOptions{Namespace: space})
-			if err != nil {
-				return "", err
-			}
-			fmt.Fprintf(&b, "failed %s %s from %s: %s\n", space, x.FailedName, x.Queue, describe(x))
-		}
-	}
-	return b.String(), nil
-}
-
-func describe(e queue.Entry) string {
-	payload := string(e.Payload)
-	if len(payload) > 40 {
-		payload = fmt.Sprintf("%s… (%d bytes, %08x)", payload[:20], len(payload), checksum(e.Payload))
-	}
-	return fmt.Sprintf("%s %s %s seq=%d attempts=%d excused=%d lapses=%d back=%q deadline=%d label=%q fence=%d key=%q error=%q %s",
-		e.ID, e.State, e.NotBefore.UTC(), e.Seq, e.Attempts, e.Excused, e.Lapses, e.Returned, e.Deadline.UnixMilli(), e.Label, e.Fence, e.Key, e.LastError, payload)
 }

@@ -104,6 +104,6 @@ func holderScenario() crashtest.Scenario {
 // dead process seems to live, and what it left is swept.
 func TestHolderCrash(t *testing.T) {
 	t.Parallel()
-	crashtest.Explore(t, holderScenario(), crashtest.Options{Reads: true})
+	crashtest.Explore(t, holderScenario(), smaller(crashtest.Options{Reads: true, MaxImages: 64, AfterCheck: 16}))
 	crashtest.ExploreErrors(t, holderScenario(), crashtest.Options{MaxImages: 8, AfterCheck: -1, Persistent: true})
 }

@@ -26,7 +26,9 @@ import (
 // own in an init.
 var roles = map[string]func(args []string) error{"probe the lock": probeLock}
 
-func TestMain(m *testing.M) { reexec.Main(m, roles) }
+func TestMain(m *testing.M) {
+	reexec.Main(m, roles, func() { crashtest.PrintExplored(os.Stdout) })
+}
 
 type process = reexec.Process
 
@@ -37,6 +39,15 @@ var (
 	skip         = testrun.Skip
 	raceDetector = testrun.RaceDetector
 )
+
+// alone leaves a test out under the race detector: one goroutine does all of it, slowly
+// there, and there is nothing to race.
+func alone(t testing.TB) {
+	t.Helper()
+	if raceDetector() {
+		t.Skip("has no two goroutines: runs without the race detector")
+	}
+}
 
 // seedFlag replays a random run.
 var seedFlag = flag.Uint64("store.seed", 0, "seed of the random runs on the real filesystem; 0: a new one")

@@ -288,6 +288,7 @@ func claimOf(d *draft, x queue.Receipt) *claim {
 }
 
 func TestModelFindsPlantedBugs(t *testing.T) {
+	alone(t)
 	maps.Copy(modelBugs, modelReturnBugs)
 	maps.Copy(modelBugs, modelImportBugs)
 	for _, name := range slices.Sorted(maps.Keys(modelBugs)) {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/holdfast/internal/crashtest"
+	"example.com/holdfast/internal/crashtest/sandbox"
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
@@ -26,6 +27,7 @@ import (
 // with the environment that is given besides. That test must tell its part by it.
 func again(t *testing.T, dir string, env ...string) string {
 	t.Helper()
+	sandbox.StartsProcess(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ func onFullableDisk(t *testing.T, n int) (*crashtest.Disk, *Store) {
 // After a settlement gave the reserve up, claims go on only for as long as what they
 // take can be settled, with the longest labels, and recovered from.
 func TestClaimsWithoutAReserveCanBeSettled(t *testing.T) {
+	alone(t)
 	for _, label := range []string{strings.Repeat("w", queue.MaxNameBytes), strings.Repeat(`"`, queue.MaxNameBytes), ""} {
 		for _, most := range []int{20, 900} {
 			d, s := onFullableDisk(t, 1000)
@@ -67,6 +68,7 @@ func TestClaimsWithoutAReserveCanBeSettled(t *testing.T) {
 // Failures with long causes do not outgrow the reserve, neither before the disk fills
 // nor after.
 func TestFailuresAndTheReserve(t *testing.T) {
+	alone(t)
 	for _, cause := range []string{strings.Repeat("c", 1024), strings.Repeat("\x1b", 1024)} {
 		for _, before := range []int{0, 150} {
 			t.Run(fmt.Sprintf("%.1q after %d", cause, before), func(t *testing.T) {
