@@ -71,6 +71,16 @@ var kinds = []kind{
 	{errAmbiguous, "ambiguous", exitUsage, "holdfast ls {queue} --dir {dir}"},
 	{errDemo, "demo", exitOperator, "holdfast demo --keep"},
 	{errFaults, "faults", exitOperator, ""},
+	{errUnfit, "unfit", exitOperator, "df {dir}"},
+	{errKillTest, "kill_test", exitOperator, "holdfast version --json"},
+	{errPowerTest, "power_test", exitOperator, "holdfast doctor --dir {dir}"},
+	{errNoPowerCut, "no_power_cut", exitNothing, "rm -r {dir}/holdfast-power-test"},
+	{errNoPowerTest, "no_power_test", exitNothing, "holdfast doctor --power-test prepare --dir {dir}"},
+	{errPowerThere, "power_test_exists", exitRefused, "holdfast doctor --power-test check --dir {dir}"},
+	{errPowerRuns, "power_test_runs", exitRefused, ""}, // its text says how it ends
+	{errPowerMemory, "power_test_in_memory", exitRefused, "df {dir}"},
+	{errJournal, "journal", exitRefused, "{command} --help"},
+	{errNoDirectory, "no_directory", exitRefused, "mkdir -m 700 -p {dir}"},
 	{errDeclined, "declined", exitRefused, ""}, // nothing happened, as was wanted
 	{errEmpty, "empty", exitNothing, "holdfast status {queue} --dir {dir}"},
 	{errNothing, "nothing", exitNothing, otherwise},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/holdfast/internal/crashtest/leak"
 	"example.com/holdfast/internal/crashtest/testrun"
 )
 
@@ -20,17 +21,23 @@ import (
 // it again as a second process.
 const asCommand = "HOLDFAST_TEST_AS_COMMAND"
 
+// mute is a command that ends at once and says nothing.
+const mute = "mute"
+
 // confine puts this process under a filter, where a test asks for one and has one.
 var confine = func(how string) error { return nil }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) == mute {
+		os.Exit(1)
+	}
 	if os.Getenv(asCommand) != "" {
 		if err := confine(os.Getenv(asCommand)); err != nil {
 			panic(err)
 		}
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	os.Exit(leak.Main(m))
 }
 
 var skip = testrun.Skip

@@ -75,11 +75,17 @@ func (p *process) kill() error {
 		<-p.done
 		return nil
 	}
-	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
-		return err
-	}
-	_, err := p.wait()
+	_, err := p.end()
 	return err
+}
+
+// end is kill, of a process that was not waited for yet. It gives the exit code, if the
+// process had ended by itself before, and else -1.
+func (p *process) end() (int, error) {
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+		return -1, err
+	}
+	return p.wait()
 }
 
 // wait waits for the end and gives the exit code, -1 after a signal.
