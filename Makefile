@@ -3,7 +3,7 @@ GO       ?= go
 FUZZTIME ?= 30s
 INTEROP  ?= $(or $(HOLDFAST_FS_SAFE),$(HOME)/.cache/holdfast-interop)
 
-.PHONY: help check test race fuzz interop bench demo
+.PHONY: help check test race fuzz evidence arm64 interop bench demo
 
 help: ## print this help
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,12 @@ race: ## run every test under the race detector (needs a C compiler)
 
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	.ci/fuzz $(FUZZTIME)
+
+evidence: ## explore v2's crashes, errors and interleavings, and print what was explored (two minutes)
+	HOLDFAST_REQUIRE_ALL=1 $(GO) test -v -run '^Test(Crash|Fault|Uncertain|Interleave)' ./v2
+
+arm64: ## run the tests of the store on linux/arm64 under qemu (needs qemu-user-static and root)
+	.ci/arm64
 
 interop: ## run v1 beside the npm package that it shares its directories with (needs npm)
 	.ci/npm "$(INTEROP)"
