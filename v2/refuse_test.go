@@ -28,7 +28,11 @@ func TestHardLinksRefused(t *testing.T) {
 	t.Parallel()
 	sandbox.Need(t)
 	errnos := []syscall.Errno{unix.EACCES, unix.EPERM, unix.EXDEV, unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOSYS}
-	for _, errno := range slices.Compact(errnos) { // the middle two are one number
+	errnos = slices.Compact(errnos) // the middle two are one number
+	if raceDetector() {
+		errnos = errnos[:1] // a process that makes no link makes none, whatever the answer
+	}
+	for _, errno := range errnos {
 		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "store")
