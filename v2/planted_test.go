@@ -12,7 +12,7 @@ import (
 // The planted bugs are changes of the protocol that a named test must catch. They stand
 // in lists, by what they are about; what no test catches is in planted_uncaught_test.go.
 func TestPlantedBugsAreCaught(t *testing.T) {
-	planted.Catch(t, slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs))
+	planted.Catch(t, slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs, interleavePlants))
 }
 
 func bug(name, test string, edits ...planted.Edit) planted.Bug {
