@@ -5,17 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"example.com/holdfast/internal/crashtest/testrun"
 )
-
-// told keeps what a test was told, and goes on.
-type told struct {
-	testing.TB
-	said string
-}
-
-func (*told) Helper()                        {}
-func (t *told) Fatalf(f string, args ...any) { t.said += "failed: " + fmt.Sprintf(f, args...) + "\n" }
-func (t *told) Skip(args ...any)             { t.said += "skipped: " + fmt.Sprint(args...) + "\n" }
 
 // A kind that the kernel lacks is asked for, and may not be left out where nothing may be.
 func TestNeedKind(t *testing.T) {
@@ -43,12 +35,12 @@ func TestNeedKind(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("HOLDFAST_REQUIRE_ALL", tt.all)
 			must(t, os.WriteFile(asked, nil, 0o600))
-			got := told{TB: t}
+			got := testrun.Told{TB: t}
 			NeedKind(&got, tt.kind)
 			asks, err := os.ReadFile(asked)
 			must(t, err)
-			if got.said != tt.want || string(asks) != tt.asks {
-				t.Errorf("got %q and modprobe %q, want %q and %q", got.said, asks, tt.want, tt.asks)
+			if got.Said != tt.want || string(asks) != tt.asks {
+				t.Errorf("got %q and modprobe %q, want %q and %q", got.Said, asks, tt.want, tt.asks)
 			}
 		})
 	}

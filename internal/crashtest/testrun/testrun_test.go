@@ -1,19 +1,6 @@
 package testrun
 
-import (
-	"fmt"
-	"testing"
-)
-
-// told keeps what a test was told, and goes on.
-type told struct {
-	testing.TB
-	said string
-}
-
-func (*told) Helper()                        {}
-func (t *told) Fatalf(f string, args ...any) { t.said += "failed: " + fmt.Sprintf(f, args...) + "\n" }
-func (t *told) Skip(args ...any)             { t.said += "skipped: " + fmt.Sprint(args...) + "\n" }
+import "testing"
 
 func TestSkip(t *testing.T) {
 	for all, want := range map[string]string{
@@ -23,10 +10,10 @@ func TestSkip(t *testing.T) {
 	} {
 		t.Run("HOLDFAST_REQUIRE_ALL="+all, func(t *testing.T) {
 			t.Setenv("HOLDFAST_REQUIRE_ALL", all)
-			var got told
+			var got Told
 			Skip(&got, "no disk")
-			if got.said != want {
-				t.Errorf("got %q, want %q", got.said, want)
+			if got.Said != want {
+				t.Errorf("got %q, want %q", got.Said, want)
 			}
 		})
 	}
