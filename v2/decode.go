@@ -49,7 +49,7 @@ func (d *decoder) state(want token) *state {
 	st.commit, st.store, st.revision = h.commit, h.store, h.revision
 
 	o.must("features")
-	imports := d.features()
+	uses := d.features()
 	o.must("settings")
 	st.settings = d.settings()
 	o.must("fence")
@@ -69,8 +69,8 @@ func (d *decoder) state(want token) *state {
 		st.resolved = append(st.resolved, outcome{commit, d.revision()})
 		d.lit("]")
 	}
-	if at := d.i; imports != o.may("imports") {
-		d.fail(at, "the feature %q and the field \"imports\": both or neither", importFeature)
+	if at, imports := d.i, uses&importFeature != 0; imports != o.may("imports") {
+		d.fail(at, `the feature "import" and the field "imports": both or neither`)
 	} else if imports {
 		st.imports = d.imports()
 	}

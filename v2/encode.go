@@ -13,11 +13,9 @@ import (
 // copies text instead of making it again; for those it allocates nothing.
 func encodeState(dst []byte, st *state) []byte {
 	b := appendHead(dst, head{st.commit, st.store, st.revision})
-	b = append(b, `,"features":[`...)
-	if len(st.imports) > 0 {
-		b = appendString(b, importFeature)
-	}
-	b = append(b, `],"settings":{"on_dead_owner":`...)
+	b = append(b, `,"features":`...)
+	b = appendFeatures(b, st.uses())
+	b = append(b, `,"settings":{"on_dead_owner":`...)
 	b = appendString(b, string(st.settings.OnDeadOwner))
 	b = append(b, `},"fence":`...)
 	b = strconv.AppendUint(b, st.fence, 10)

@@ -39,10 +39,6 @@ const (
 	maxImports = 1024 // that a state remembers
 )
 
-// importFeature is the one feature that this program knows: a state has it exactly
-// while it remembers an import.
-const importFeature = "import"
-
 // The fields of each object, in the order in which they stand.
 var (
 	formatFields  = newFields("protocol", "version", "store")

@@ -28,29 +28,6 @@ func appendImports(b []byte, list []importRecord) []byte {
 	return append(b, ']')
 }
 
-// features refuses every feature but the one that this program knows, by its name; the
-// first that it does not know decides, whatever else is wrong with the list.
-func (d *decoder) features() (imports bool) {
-	twice := -1
-	d.lit("[")
-	for first := true; d.more(first); first = false {
-		at := d.i
-		switch name := d.string("feature", maxWord); {
-		case d.err != nil:
-		case string(name) != importFeature:
-			d.final(at, ErrVersion, "feature %q: this program does not know it", name)
-		case imports:
-			twice = at
-		default:
-			imports = true
-		}
-	}
-	if twice >= 0 {
-		d.fail(twice, "feature %q twice", importFeature)
-	}
-	return imports
-}
-
 // imports reads what the state remembers of imports.
 func (d *decoder) imports() (list []importRecord) {
 	d.importing = map[string]token{}

@@ -140,8 +140,8 @@ func TestImportRefusals(t *testing.T) {
 		name, old, new, reason string
 		sentinel               error
 	}{
-		{"an unknown feature beside it", `["import"]`, `["import","runs"]`, `feature "runs"`, ErrVersion},
-		{"an unknown feature behind a double", `["import"]`, `["import","import","runs"]`, `feature "runs"`, ErrVersion},
+		{"an unknown feature beside it", `["import"]`, `["import","wings"]`, `feature "wings"`, ErrVersion},
+		{"an unknown feature behind a double", `["import"]`, `["import","import","wings"]`, `feature "wings"`, ErrVersion},
 		{"the feature twice", `["import"]`, `["import","import"]`, `feature "import" twice`, ErrCorrupt},
 		{"the feature without imports", `"imports":[` + rowA + "," + rowB + `],`, ``, "both or neither", ErrCorrupt},
 		{"imports without the feature", `["import"]`, `[]`, "both or neither", ErrCorrupt},

@@ -297,7 +297,7 @@ var goldenStores = map[string]func(t *testing.T, s *Store, now *handClock){
 	},
 	"refused-version":        spoilt(stateFile, `"version":2`, `"version":3`),
 	"refused-format-version": spoilt(formatFile, `"version":2`, `"version":3`),
-	"refused-feature":        spoilt(stateFile, `"features":[]`, `"features":["runs"],"runs":[]`),
+	"refused-feature":        spoilt(stateFile, `"features":[]`, `"features":["wings"],"wings":[]`),
 	"refused-protocol":       spoilt(stateFile, protocol, "fs-safe-xml-queue"),
 	"refused-foreign":        spoilt(stateFile, "", "{\n  \"jobs\": []\n}\n"),
 	"refused-duplicate-key":  spoilt(stateFile, `"fence":0`, `"fence":0,"fence":1`),

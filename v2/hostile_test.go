@@ -102,7 +102,7 @@ func badStores() []badStore {
 		{"state of zeros", text(stateFile, "", strings.Repeat("\x00", 900)), ErrCorrupt, stateFile},
 		{"no JSON", text(stateFile, "", "hello"), ErrCorrupt, stateFile},
 		{"future version", text(stateFile, `"version":2`, `"version":3`), ErrVersion, "version 3"},
-		{"unknown feature", text(stateFile, `"features":[]`, `"features":["runs"]`), ErrVersion, `feature "runs"`},
+		{"unknown feature", text(stateFile, `"features":[]`, `"features":["wings"]`), ErrVersion, `feature "wings"`},
 		{"other protocol", text(stateFile, protocol, "fs-safe-xml-queue"), ErrCorrupt, "fs-safe-xml-queue"},
 		{"duplicate key", text(stateFile, `"fence":`, `"fence":0,"fence":`), ErrCorrupt, `duplicate field "fence"`},
 		{"case variant of a key", text(stateFile, `"fence":`, `"Fence":`), ErrCorrupt, `field "Fence"`},

@@ -1,0 +1,85 @@
+//go:build unix
+
+package holdfast
+
+// A feature is something in a state that not every reader of version 2 knows. A state
+// names those that it uses, sorted; one that is not known here is refused by its name,
+// so that what a later program wrote is never taken for corruption.
+type feature uint8
+
+const (
+	importFeature feature = 1 << iota // the state remembers an import
+)
+
+// knownFeatures are those of this program, in the order of their names.
+var knownFeatures = []struct {
+	feature
+	name string
+}{
+	{importFeature, "import"},
+}
+
+// uses gives the features that st makes use of.
+func (st *state) uses() feature {
+	var f feature
+	if len(st.imports) > 0 {
+		f |= importFeature
+	}
+	return f
+}
+
+func appendFeatures(b []byte, uses feature) []byte {
+	b = append(b, '[')
+	first := true
+	for _, known := range knownFeatures {
+		if uses&known.feature == 0 {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = appendString(b, known.name)
+	}
+	return append(b, ']')
+}
+
+// features reads the list. The first name that is not known decides, whatever else is
+// wrong with it.
+func (d *decoder) features() (uses feature) {
+	type fault struct {
+		at            int
+		name, problem string
+	}
+	var list *fault
+	before := ""
+	d.lit("[")
+	for first := true; d.more(first); first = false {
+		at := d.i
+		name := string(d.string("feature", maxWord))
+		if d.err != nil {
+			break
+		}
+		var is feature
+		for _, known := range knownFeatures {
+			if name == known.name {
+				is = known.feature
+			}
+		}
+		switch {
+		case is == 0:
+			d.final(at, ErrVersion, "feature %q: this program does not know it", name)
+		case list != nil:
+		case uses&is != 0:
+			list = &fault{at, name, "twice"}
+		case name < before:
+			list = &fault{at, name, "not sorted"}
+		}
+		uses |= is
+		before = name
+	}
+	if list != nil {
+		d.fail(list.at, "feature %q %s", list.name, list.problem)
+	}
+	return uses
+}
