@@ -96,12 +96,7 @@ func (d *decoder) overlaps() {
 	if d.err != nil {
 		return
 	}
-	slices.SortFunc(d.ranges, func(a, b extent) int {
-		if c := slices.Compare(a.object[:], b.object[:]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.off, b.off)
-	})
+	slices.SortFunc(d.ranges, compareExtents)
 	for i := 1; i < len(d.ranges); i++ {
 		a, b := &d.ranges[i-1], &d.ranges[i]
 		if a.object == b.object && a.end > b.off {
@@ -109,6 +104,13 @@ func (d *decoder) overlaps() {
 			return
 		}
 	}
+}
+
+func compareExtents(a, b extent) int {
+	if c := slices.Compare(a.object[:], b.object[:]); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.off, b.off)
 }
 
 // live notes a live reference of q and refuses a sequence not given out yet.

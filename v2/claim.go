@@ -34,7 +34,7 @@ func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error)
 	}
 	for len(out.Deliveries) < t.max {
 		whole, damaged := len(out.Deliveries), len(out.Damaged)
-		if err := d.claimSome(name, t, load, &out); err != nil {
+		if err := d.claimReached(name, t, load, &out); err != nil {
 			if whole+damaged > 0 {
 				break // what was taken stands; the next claim meets the error
 			}
@@ -43,13 +43,28 @@ func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error)
 		if len(out.Damaged) == damaged {
 			break
 		}
-		// Behind a damaged message another of its key may be due now.
+		// Behind a damaged message another may be due now: of its key, or in a run.
 	}
 	return out, nil
 }
 
-// claimSome takes what is due now, up to t.max, and adds it to out; on an error
-// nothing.
+// claimReached is claimSome with what it comes to brought back out of runs. On an error
+// they are as before.
+func (d *draft) claimReached(name string, t taking, load loader, out *queue.Claimed) error {
+	q := d.st.queue(name)
+	if q == nil || q.paused || len(q.runs) == 0 {
+		return d.claimSome(name, t, load, out)
+	}
+	return d.atomically(func() error {
+		if err := d.reach(name, t.max-len(out.Deliveries), t.fair); err != nil {
+			return err
+		}
+		return d.claimSome(name, t, load, out)
+	})
+}
+
+// claimSome takes what is due now and stands inline, up to t.max, and adds it to out;
+// on an error nothing.
 func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed) error {
 	q := d.st.queue(name)
 	if q == nil || q.paused {
@@ -65,7 +80,7 @@ func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed
 	var chosen []choice
 	whole := len(out.Deliveries)
 	for p := range q.turns(t.fair) {
-		if whole == t.max {
+		if whole == t.max || q.hides(p, d.millis, t.fair) {
 			break
 		}
 		s, _ := q.find(p.id)
@@ -171,10 +186,10 @@ func (d *draft) load(name, id string, t taking, load loader, dead deaths) (queue
 	if err := d.unlessImporting(name); err != nil {
 		return queue.Delivery{}, err
 	}
-	var s *slot
 	q := d.st.queue(name)
-	if q != nil {
-		s, _ = q.find(id)
+	s, err := d.st.look(q, id)
+	if err != nil {
+		return queue.Delivery{}, fmt.Errorf("%s/%s: %w", name, id, err)
 	}
 	if s == nil {
 		return queue.Delivery{}, fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
@@ -203,6 +218,9 @@ func (d *draft) load(name, id string, t taking, load loader, dead deaths) (queue
 	payload, damage, err := load(r)
 	if err != nil {
 		return queue.Delivery{}, err
+	}
+	if err := d.unseal(name, id); err != nil {
+		return queue.Delivery{}, fmt.Errorf("%s/%s: %w", name, id, err)
 	}
 	q = d.queue(name)
 	if damage != "" {

@@ -120,6 +120,7 @@ func (s *Store) readState(p *pins, file fsguard.File) (*cachedState, error) {
 		c.close()
 		return nil, err
 	}
+	c.st.reader = s.runs
 	return c, nil
 }
 
@@ -184,9 +185,20 @@ func (s *Store) commit(t *tenure, d *draft, room roomFor) error {
 // lock's record stands when it is called.
 func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) error {
 	p := t.pins
-	objects, err := d.pack(func() (token, error) { return newToken(s.rand) })
+	fresh := func() (token, error) { return newToken(s.rand) }
+	objects, err := d.pack(fresh)
 	if err != nil {
 		return err
+	}
+	if room == enqueuing { // settling costs no more syncs for the depth of a queue
+		sealed, err := d.sealRuns(fresh, d.ripe)
+		if err != nil {
+			return err
+		}
+		for _, x := range sealed {
+			s.runs.keep(x.run, x.body)
+			objects = append(objects, object{x.run.name, runFile, x.text})
+		}
 	}
 	s.text = encodeState(s.text[:0], d.st)
 	most := 2 * s.opts.MaxStateBytes
@@ -298,7 +310,7 @@ type writing struct {
 	temp    string
 	file    unsynced // the state temp
 	reserve string   // the temp of a new reserve; empty: none
-	made    []token  // objects
+	made    []object
 	open    []unsynced
 	targets []fsguard.Syncer
 }
@@ -308,7 +320,7 @@ func (w *writing) write(s *Store, d *draft, objects []object, room roomFor) erro
 	text := s.text
 	for _, o := range objects {
 		u, err := writeObject(w.p.objects, o)
-		w.made = append(w.made, o.name)
+		w.made = append(w.made, o)
 		w.open = append(w.open, u)
 		if err != nil {
 			return err
@@ -346,8 +358,8 @@ func (w *writing) drop() {
 	if w.reserve != "" {
 		_ = w.p.space.Remove(w.reserve)
 	}
-	for _, name := range w.made {
-		dropObject(w.p.objects, name)
+	for _, o := range w.made {
+		dropObject(w.p.objects, o.name, o.file)
 	}
 }
 

@@ -15,6 +15,7 @@ func decodeState(b []byte, file string, want token) (*state, error) {
 	d := decoder{scanner: newScanner(b)}
 	d.seen = make(map[generation]int, len(b)/refBytes)
 	d.ranges = make([]extent, 0, len(b)/refBytes)
+	d.sealed = map[token]bool{}
 
 	st := d.state(want)
 	d.overlaps()
@@ -33,8 +34,10 @@ type decoder struct {
 	scanner
 	seen   map[generation]int // where each was named first
 	ranges []extent
-	places []place // of one queue
+	places []place        // of one queue
+	sealed map[token]bool // runs
 
+	uses      feature
 	importing map[string]token // the open import of each queue
 }
 
@@ -49,7 +52,9 @@ func (d *decoder) state(want token) *state {
 	st.commit, st.store, st.revision = h.commit, h.store, h.revision
 
 	o.must("features")
+	at = d.i
 	uses := d.features()
+	d.uses = uses
 	o.must("settings")
 	st.settings = d.settings()
 	o.must("fence")
@@ -85,6 +90,9 @@ func (d *decoder) state(want token) *state {
 		st.queues = append(st.queues, q)
 	}
 	d.importsHaveQueues(st)
+	if uses&runsFeature != 0 && len(d.sealed) == 0 {
+		d.fail(at, `the feature "runs", and no run`)
+	}
 	o.must("failed")
 	d.lit("[")
 	for first := true; d.more(first); first = false {
@@ -168,6 +176,11 @@ func (d *decoder) queue() *queueState {
 	}
 	if o.may("failed_in") {
 		q.failedNS = d.name("failed namespace", queue.MaxQueueBytes, queue.CheckQueue)
+	}
+	if at := d.i; o.may("runs") {
+		if d.runs(q); d.uses&runsFeature == 0 {
+			d.fail(at, `runs, without the feature "runs"`)
+		}
 	}
 	o.must("slots")
 	d.lit("[")

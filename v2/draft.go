@@ -28,6 +28,7 @@ type draft struct {
 	undo     []undone           // puts since the first mark
 	limit    int64              // bound of the encoded state; 0: none
 	tight    bool               // the disk is full or the reserve is gone: no texts
+	block    int                // messages to a block of runs; 0: by the backlog; negative: none is sealed
 	promised int64              // owed, as enqueues of this draft add to it; 0: not counted yet
 	bytes    int64              // estimate of the encoded state
 	base     *state
@@ -73,11 +74,12 @@ const recoveryRoom = 8 << 10
 // a failed name and a cause of crowdedError bytes.
 const settleRoom = 320
 
-// owed is the room that everything live may still take when it is claimed and failed.
+// owed is the room that everything that stands inline may still take when it is claimed
+// and failed. What lies in runs is asked when it comes back.
 func (d *draft) owed() int64 {
 	var owed int64
 	for _, q := range d.st.queues {
-		owed += q.live()*(settleRoom+int64(len(q.name))) + spaceRoom(q.failedNS)
+		owed += q.inline()*(settleRoom+int64(len(q.name))) + spaceRoom(q.failedNS)
 	}
 	return owed
 }
@@ -253,13 +255,19 @@ func (d *draft) queue(name string) *queueState {
 	if d.own[name] {
 		return d.st.queues[i]
 	}
-	q := *d.st.queues[i]
-	q.slots = withRoom(q.slots)
-	q.line = q.line.clone()
-	q.undo = nil
-	d.st.queues[i] = &q
+	q := d.st.queues[i].clone()
+	d.st.queues[i] = q
 	d.own[name] = true
-	return &q
+	return q
+}
+
+// clone gives a copy of q that may be changed.
+func (q *queueState) clone() *queueState {
+	c := *q
+	c.slots = withRoom(q.slots)
+	c.line = q.line.clone()
+	c.undo = nil
+	return &c
 }
 
 // space gives the draft's own copy of a failed namespace, made if it is new.

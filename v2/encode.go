@@ -76,6 +76,7 @@ func appendQueue(b []byte, q *queueState) []byte {
 	b = appendText(b, `,"cursor":`, q.cursor)
 	b = appendText(b, `,"turn":`, q.turn)
 	b = appendText(b, `,"failed_in":`, q.failedNS)
+	b = appendRuns(b, q.runs)
 	b = append(b, `,"slots":[`...)
 	for i, s := range q.slots {
 		b = appendComma(b, i)
@@ -134,11 +135,9 @@ func appendRef(b []byte, r *ref) []byte {
 	b = strconv.AppendInt(b, r.off, 10)
 	b = append(b, ',')
 	b = strconv.AppendInt(b, r.size, 10)
-	b = append(b, `,"`...)
-	for shift := 28; shift >= 0; shift -= 4 {
-		b = append(b, hexDigits[r.sum>>shift&15])
-	}
-	b = append(b, `"],"s":`...)
+	b = append(b, ',')
+	b = appendChecksum(b, r.sum)
+	b = append(b, `],"s":`...)
 	b = strconv.AppendUint(b, r.seq, 10)
 	b = append(b, `,"t":`...)
 	b = strconv.AppendInt(b, r.enqueued, 10)

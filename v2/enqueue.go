@@ -15,6 +15,7 @@ type arrival struct {
 	notBefore int64 // Unix milliseconds; 0: at once
 	key       string
 	ifExists  queue.IfExists
+	fresh     bool // the ID was made for this message: it is in no run
 }
 
 // slotBytes is more than a pending slot can take beside its ID and key, unless a
@@ -31,8 +32,13 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	}
 	q := d.st.queue(name)
 	var old *slot
-	if q != nil {
+	if q != nil && a.fresh {
 		old, _ = q.find(a.id)
+	} else if q != nil {
+		var err error
+		if old, err = d.st.look(q, a.id); err != nil {
+			return queue.Enqueued{}, fmt.Errorf("%s/%s: %w", name, a.id, err)
+		}
 	}
 	if old != nil {
 		switch a.ifExists {
@@ -52,6 +58,11 @@ func (d *draft) enqueue(name string, a arrival, maxState int64) (queue.Enqueued,
 	}
 	if err := d.promise(name); err != nil {
 		return queue.Enqueued{}, err
+	}
+	if old != nil {
+		if err := d.unseal(name, a.id); err != nil {
+			return queue.Enqueued{}, fmt.Errorf("%s/%s: %w", name, a.id, err)
+		}
 	}
 	d.bytes += grows
 

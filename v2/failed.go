@@ -90,11 +90,11 @@ func (d *draft) clear(name string, leasedToo bool) (uint64, error) {
 		return 0, err
 	}
 	old := d.st.queue(name)
-	if old == nil || len(old.slots) == 0 {
+	if old == nil {
 		return 0, nil
 	}
 	var keep []*slot
-	var removed uint64
+	removed := uint64(old.live() - old.inline()) // what lies in runs
 	for _, s := range old.slots {
 		stays := s.claimed != nil && s.claimed.returned == leased && !leasedToo
 		if s.pending != nil {
@@ -114,7 +114,7 @@ func (d *draft) clear(name string, leasedToo bool) (uint64, error) {
 		return 0, nil
 	}
 	q := d.queue(name)
-	q.slots = keep
+	q.slots, q.runs = keep, nil
 	q.buildLine()
 	q.counters.Cleared += removed
 	return removed, nil

@@ -9,6 +9,7 @@ type feature uint8
 
 const (
 	importFeature feature = 1 << iota // the state remembers an import
+	runsFeature                       // pending messages lie in runs
 )
 
 // knownFeatures are those of this program, in the order of their names.
@@ -17,6 +18,7 @@ var knownFeatures = []struct {
 	name string
 }{
 	{importFeature, "import"},
+	{runsFeature, "runs"},
 }
 
 // uses gives the features that st makes use of.
@@ -24,6 +26,11 @@ func (st *state) uses() feature {
 	var f feature
 	if len(st.imports) > 0 {
 		f |= importFeature
+	}
+	for _, q := range st.queues {
+		if len(q.runs) > 0 {
+			f |= runsFeature
+		}
 	}
 	return f
 }

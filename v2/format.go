@@ -18,7 +18,7 @@ import (
 //	              "resolved":[["TOKEN","6"],…],"queues":[QUEUE,…],"failed":[SPACE,…],"end":"TOKEN"}⏎
 //	              and with the feature "import", before the queues, "imports":[["TOKEN","QUEUE","open"],["TOKEN","QUEUE"],…]
 //	QUEUE        {"name":"mail","next":3,"counters":{…},"paused":true,"cursor":"…","turn":"…",
-//	              "failed_in":"…","slots":[SLOT,…]}
+//	              "failed_in":"…","slots":[SLOT,…]}, and with the feature "runs", before the slots, "runs":[RUN,…]
 //	SLOT         ["ID",REF] or ["ID",null,CLAIM] or ["ID",REF,CLAIM]
 //	REF          {"g":"TOKEN.INDEX","p":["OBJECT",OFFSET,SIZE,"CRC32C"],"s":SEQ,"t":ENQUEUED,
 //	              "a":ATTEMPTS,"e":EXCUSED,"l":LAPSES,"n":NOTBEFORE,"k":"KEY","r":"LAST ERROR","i":"IMPORT"}
@@ -44,7 +44,7 @@ var (
 	formatFields  = newFields("protocol", "version", "store")
 	stateFields   = newFields("commit", "protocol", "version", "store", "revision", "features", "settings", "fence", "recoveries", "resolved", "imports", "queues", "failed", "end")
 	settingFields = newFields("on_dead_owner")
-	queueFields   = newFields("name", "next", "counters", "paused", "cursor", "turn", "failed_in", "slots")
+	queueFields   = newFields("name", "next", "counters", "paused", "cursor", "turn", "failed_in", "runs", "slots")
 	counterFields = newFields("enqueued", "superseded", "claimed", "completed", "retried", "released", "reaped", "failed", "reprocessed", "cleared", "purged", "damaged")
 	refFields     = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "i")
 	claimFields   = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "i", "back", "lease")

@@ -10,7 +10,7 @@ import (
 
 // status gives the gauges and counters of the named queues, or of all. An unknown
 // queue is empty. Settled, Owner and the orphans are the caller's to fill in.
-func (st *state) status(names []string, now instant) queue.Status {
+func (st *state) status(names []string, now instant) (queue.Status, error) {
 	out := queue.Status{Revision: st.revision, Queues: map[string]queue.QueueStatus{}, Orphans: -1, OrphanBytes: -1}
 	if len(names) == 0 {
 		for _, q := range st.queues {
@@ -21,13 +21,16 @@ func (st *state) status(names []string, now instant) queue.Status {
 	for _, name := range names {
 		var g queue.QueueStatus
 		if q := st.queue(name); q != nil {
-			g = q.gauges(now)
+			var err error
+			if g, err = q.gauges(st.reader, now); err != nil {
+				return queue.Status{}, err
+			}
 		}
 		_, g.Importing = st.importInto(name)
 		g.Failed = failed[name]
 		out.Queues[name] = g
 	}
-	return out
+	return out, nil
 }
 
 // failedOf counts the failed messages by the queue that they came from.
@@ -41,7 +44,7 @@ func (st *state) failedOf() map[string]uint64 {
 	return n
 }
 
-func (q *queueState) gauges(now instant) queue.QueueStatus {
+func (q *queueState) gauges(reader runReader, now instant) (queue.QueueStatus, error) {
 	q = q.at(now.millis())
 	g := queue.QueueStatus{Paused: q.paused, FailedNamespace: q.failedNS, Counters: q.counters}
 	for _, s := range q.slots {
@@ -69,7 +72,39 @@ func (q *queueState) gauges(now instant) queue.QueueStatus {
 			g.Ready++
 		}
 	}
-	return g
+	for _, r := range q.runs {
+		scheduled, err := r.scheduled(reader, now.millis())
+		if err != nil {
+			return queue.QueueStatus{}, err
+		}
+		live := uint64(r.live())
+		g.Pending += live
+		g.Scheduled += scheduled
+		g.Ready += live - scheduled
+	}
+	return g, nil
+}
+
+// scheduled counts the members of a run that are not due yet. It is read only where
+// its reference does not tell.
+func (r *run) scheduled(reader runReader, millis int64) (uint64, error) {
+	switch {
+	case r.to <= millis:
+		return 0, nil
+	case r.from > millis:
+		return uint64(r.live()), nil
+	}
+	m, err := reader.members(r)
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(0)
+	for i, s := range m.slots {
+		if r.has(i) && !s.pending.ready(millis) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // waits says what the front of a slot waits for; the line of q is as of that time.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
@@ -43,6 +44,7 @@ func (s *Store) glance(decide func(v *view) error) error {
 		return err
 	}
 	defer c.close()
+	c.st.reader = newRunFiles(func() fsguard.Dir { return p.objects })
 	if c.st.store != s.id {
 		return fmt.Errorf("%s is another store than the one that was opened: %w", s.dir, ErrReplaced)
 	}

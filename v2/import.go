@@ -137,6 +137,9 @@ func (d *draft) importAll(t token, ms []imported, maxState int64) (added int, er
 
 // importOne takes one message; brought: this import has brought it before.
 func (d *draft) importOne(t token, name string, m imported, maxState int64) (brought bool, err error) {
+	if err := d.unseal(name, m.id); err != nil {
+		return false, fmt.Errorf("%s/%s: %w", name, m.id, err)
+	}
 	q := d.st.queue(name)
 	old, _ := q.find(m.id)
 	grows := int64(len(m.id) + slotBytes + markBytes)

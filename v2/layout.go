@@ -14,7 +14,8 @@ const (
 	holdersDir   = "holders"              // one file for each process that claims, named by its token
 	reserveFile  = "reserve"              // room given up when the disk is full
 	lockFile     = ".state-transfer.lock" // fixed size, overwritten in place, never removed
-	payloadFile  = "payload.json"         // in an object's directory
+	payloadFile  = "payload.json"         // in an object's directory, or
+	runFile      = "run.json"             // in that of a run
 )
 
 const (

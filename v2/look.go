@@ -3,9 +3,11 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,13 +25,15 @@ func (s *Store) Status(ctx context.Context, o queue.StatusOptions) (queue.Status
 	}
 	var out queue.Status
 	err := s.look(ctx, func(v *view) error {
-		out = v.draft.st.status(o.Queues, v.draft.now)
+		var err error
+		if out, err = v.draft.st.status(o.Queues, v.draft.now); err != nil {
+			return err
+		}
 		out.Revision = v.revision()
 		out.Settled, out.Owner = v.settled, v.owner
 		if !o.Orphans {
 			return nil
 		}
-		var err error
 		out.Orphans, out.OrphanBytes, err = orphans(v.pins, v.draft.st)
 		return err
 	})
@@ -62,7 +66,10 @@ func (s *Store) Peek(ctx context.Context, name string, n int) ([]queue.Entry, er
 		if q == nil || q.paused {
 			return nil
 		}
-		q = q.at(v.draft.millis)
+		q, err := v.draft.st.reached(q, v.draft.millis, n)
+		if err != nil {
+			return err
+		}
 		for p := range q.turns(false) {
 			if len(out) == n {
 				break
@@ -109,7 +116,10 @@ func (s *Store) Show(ctx context.Context, name, id string) ([]queue.Entry, error
 		if q == nil {
 			return fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
 		}
-		s, _ := q.find(id)
+		s, err := v.draft.st.look(q, id)
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", name, id, err)
+		}
 		if s == nil {
 			return fmt.Errorf("%s/%s: %w", name, id, queue.ErrNotFound)
 		}
@@ -161,15 +171,17 @@ func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (que
 			return nil
 		}
 		q = q.at(v.draft.millis)
-		places := q.from(after, limit+1)
-		for i, p := range places {
+		stands, err := q.from(v.draft.st.reader, after, limit+1)
+		if err != nil {
+			return err
+		}
+		for i, at := range stands {
 			if i == limit {
-				page.Next = strconv.FormatUint(places[i-1].seq, 10)
+				page.Next = strconv.FormatUint(stands[i-1].seq, 10)
 				break
 			}
-			s, _ := q.find(p.id)
-			for _, e := range v.draft.st.entries(q, s, v.draft.now) {
-				if e.Seq == p.seq {
+			for _, e := range v.draft.st.entries(q, at.slot, v.draft.now) {
+				if e.Seq == at.seq {
 					page.Entries = append(page.Entries, e)
 				}
 			}
@@ -179,31 +191,57 @@ func (s *Store) List(ctx context.Context, name string, o queue.ListOptions) (que
 	return page, err
 }
 
+// A stand is where a live generation stands in the order of a queue.
+type stand struct {
+	seq  uint64
+	slot *slot
+}
+
 // from gives the live generations of the queue, leased ones too, from a sequence on
-// and in its order: the first so many.
-func (q *queueState) from(seq uint64, most int) []place {
-	var places []place
+// and in its order: the first so many. It reads the runs that may have one of them.
+func (q *queueState) from(reader runReader, seq uint64, most int) ([]stand, error) {
+	var stands []stand
 	last := uint64(math.MaxUint64) // what comes behind it is not among the first
-	add := func(r *ref, id string) {
+	cut := func() {
+		slices.SortFunc(stands, func(a, b stand) int { return cmp.Compare(a.seq, b.seq) })
+		if len(stands) >= most {
+			stands = stands[:most]
+			last = stands[most-1].seq
+		}
+	}
+	add := func(r *ref, s *slot) {
 		if r.seq < seq || r.seq > last {
 			return
 		}
-		if places = append(places, place{r.seq, id}); len(places) == 2*most {
-			sortPlaces(places)
-			places = places[:most]
-			last = places[most-1].seq
+		if stands = append(stands, stand{r.seq, s}); len(stands) == 2*most {
+			cut()
 		}
 	}
 	for _, s := range q.slots {
-		if s.pending != nil {
-			add(s.pending, s.id)
-		}
-		if s.claimed != nil {
-			add(&s.claimed.ref, s.id)
+		for _, r := range s.refs() {
+			add(r, s)
 		}
 	}
-	sortPlaces(places)
-	return places[:min(len(places), most)]
+	cut()
+	for _, r := range q.runs {
+		if r.first > last {
+			break // nor has any run behind it
+		}
+		if r.last < seq {
+			continue
+		}
+		m, err := reader.members(r)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range m.slots {
+			if r.has(i) {
+				add(s.pending, s)
+			}
+		}
+		cut()
+	}
+	return stands, nil
 }
 
 func checkLimit(limit int) (int, error) {

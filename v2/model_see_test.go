@@ -16,7 +16,7 @@ import (
 // see compares everything that can be seen.
 func (m *modelRun) see() {
 	st, now, store := m.st(), m.at(), m.base.store.String()
-	status := st.status(modelQueues, now)
+	status := statusOf(m, st, modelQueues, now)
 	status.Settled = true
 	empty := true
 	for _, name := range modelQueues {
@@ -29,10 +29,17 @@ func (m *modelRun) see() {
 		// The listing, in order of delivery, and what a peek shows.
 		var listed []queue.Entry
 		sq := st.queue(name)
-		for _, s := range sq.slots {
-			listed = append(listed, st.entries(sq.at(now.millis()), s, now)...)
+		stands, err := sq.from(st.reader, 0, 1000)
+		if err != nil {
+			m.Fatal(err)
 		}
-		slices.SortFunc(listed, func(a, b queue.Entry) int { return int(int64(a.Seq) - int64(b.Seq)) })
+		for _, at := range stands {
+			for _, e := range st.entries(sq.at(now.millis()), at.slot, now) {
+				if e.Seq == at.seq {
+					listed = append(listed, e)
+				}
+			}
+		}
 		var want []queue.Entry
 		for i, w := range q.live {
 			e := m.want.entry(store, q, w, now)
@@ -49,8 +56,12 @@ func (m *modelRun) see() {
 		}
 		for fair, due := range map[bool][]*ledgerMessage{false: q.due(now), true: q.turns(now)} {
 			var got, want []string
-			for p := range sq.at(now.millis()).turns(fair) {
-				s, _ := sq.find(p.id)
+			all, err := st.reached(sq, now.millis(), 1000)
+			if err != nil {
+				m.Fatal(err)
+			}
+			for p := range all.turns(fair) {
+				s, _ := all.find(p.id)
 				r, _ := s.front()
 				got = append(got, r.gen.String())
 			}

@@ -55,9 +55,10 @@ func cutWritten(s string, most int) string {
 	return s
 }
 
-// An object is a payload file in the making.
+// An object is a file of objects/ in the making.
 type object struct {
 	name token
+	file string // payloadFile or runFile
 	data []byte
 }
 
@@ -79,7 +80,7 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 		}
 		if len(batch) == 1 {
 			d.pointAt(batch[0], name, 0)
-			objects = append(objects, object{name, batch[0].payload})
+			objects = append(objects, object{name, payloadFile, batch[0].payload})
 		} else {
 			data := make([]byte, 0, batchBytes+1)
 			for i, it := range batch {
@@ -87,7 +88,7 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 				d.pointAt(it, name, int64(len(data)))
 				data = append(data, it.payload...)
 			}
-			objects = append(objects, object{name, append(data, ']')})
+			objects = append(objects, object{name, payloadFile, append(data, ']')})
 		}
 		batch, batchBytes = batch[:0], 0
 		return nil
@@ -102,7 +103,7 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 				return nil, err
 			}
 			d.pointAt(it, name, 0)
-			objects = append(objects, object{name, it.payload})
+			objects = append(objects, object{name, payloadFile, it.payload})
 			continue
 		}
 		if batchBytes+len(it.payload)+2 > maxBatchObject {

@@ -59,6 +59,7 @@ type Options struct {
 	clock clock      // nil: the system's
 	rand  randReader // nil: the system's
 
+	block   int  // messages to a block of runs; zero: by the backlog; negative: none is sealed
 	pollOff bool // whoever waits is woken by events, commits and due times alone
 
 	holders *holderSet // nil: this process's; tests play several processes in one

@@ -25,7 +25,7 @@ type payloads struct {
 func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
 	if p.file == nil || p.name != r.object {
 		p.close()
-		file, err := openObject(p.objects, r.object)
+		file, err := openObject(p.objects, r.object, payloadFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, "its object is missing", nil
@@ -95,12 +95,12 @@ func readFull(f fsguard.File, b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func openObject(objects fsguard.Dir, name token) (fsguard.File, error) {
+func openObject(objects fsguard.Dir, name token, file string) (fsguard.File, error) {
 	d, err := objects.OpenDir(name.String())
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.Open(payloadFile)
+	f, err := d.Open(file)
 	_ = d.Close() // only passed through
 	return f, err
 }
@@ -121,7 +121,7 @@ func writeObject(objects fsguard.Dir, o object) (u unsynced, err error) {
 	if u.dir, err = objects.OpenDir(name); err != nil {
 		return u, err
 	}
-	if u.file, err = u.dir.Create(payloadFile); err != nil {
+	if u.file, err = u.dir.Create(o.file); err != nil {
 		return u, err
 	}
 	_, err = u.file.WriteAt(o.data, 0)
@@ -139,9 +139,9 @@ func (u unsynced) close() {
 
 // dropObject takes back an object that no state names. What cannot be removed stays
 // as an orphan, which is harmless.
-func dropObject(objects fsguard.Dir, name token) {
+func dropObject(objects fsguard.Dir, name token, file string) {
 	if d, err := objects.OpenDir(name.String()); err == nil {
-		_ = d.Remove(payloadFile)
+		_ = d.Remove(file)
 		_ = d.Close()
 	}
 	_ = objects.RemoveDir(name.String())

@@ -106,7 +106,7 @@ func (s *Store) arrive(m queue.Message) (arrival, error) {
 		if err != nil {
 			return a, fmt.Errorf("no randomness: %w", err)
 		}
-		a.id = id.String()
+		a.id, a.fresh = id.String(), true
 	}
 	if !m.NotBefore.IsZero() {
 		a.notBefore = roundUp(m.NotBefore)

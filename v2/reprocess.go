@@ -21,7 +21,11 @@ func (d *draft) reprocess(space, name string) error {
 	}
 	var pending *ref
 	if old := d.st.queue(e.queue); old != nil {
-		if s, _ := old.find(e.id); s != nil {
+		s, err := d.st.look(old, e.id)
+		if err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		if s != nil {
 			if s.claimed != nil {
 				return fmt.Errorf("%q: %s/%s is %s: %w", name, e.queue, e.id, s.standing(), queue.ErrInFlight)
 			}
@@ -34,12 +38,21 @@ func (d *draft) reprocess(space, name string) error {
 	if err := d.promise(e.queue); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
+	if pending != nil {
+		if err := d.unseal(e.queue, e.id); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+	}
 	d.bytes += slotBytes
 
 	c := &claim{ref: e.ref, returned: reprocessed}
 	c.excused, c.lapses = c.attempts, 0
 	q := d.queue(e.queue)
-	if c.seq >= q.next || q.has(c.seq) { // never by our own doing; two of one place must not be committed
+	taken, err := q.has(d.st.reader, c.seq)
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	if c.seq >= q.next || taken { // never by our own doing; two of one place must not be committed
 		c.seq = q.next
 		q.next++
 	}
@@ -55,11 +68,25 @@ func (d *draft) reprocess(space, name string) error {
 }
 
 // has reports whether a live message of q has that sequence.
-func (q *queueState) has(seq uint64) bool {
+func (q *queueState) has(reader runReader, seq uint64) (bool, error) {
 	for _, s := range q.slots {
 		if s.pending != nil && s.pending.seq == seq || s.claimed != nil && s.claimed.seq == seq {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	for _, r := range q.runs {
+		if seq < r.first || seq > r.last {
+			continue
+		}
+		m, err := reader.members(r)
+		if err != nil {
+			return false, err
+		}
+		for i, s := range m.slots {
+			if s.pending.seq == seq && r.has(i) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

@@ -141,6 +141,14 @@ func (st *state) due(names []string, now instant) (yes bool, next int64) {
 		if _, open := st.importInto(q.name); open {
 			continue // when it closes, that is a commit
 		}
+		for _, r := range q.runs {
+			if r.due(millis) {
+				return true, 0
+			}
+			if next == 0 || r.from < next {
+				next = r.from
+			}
+		}
 		l := &q.at(millis).line
 		if len(l.free) > 0 || len(l.heads) > 0 {
 			return true, 0

@@ -104,7 +104,7 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 			return
 		}
 		v.draft = newDraft(st, commit, now, s.cached.size)
-		v.draft.limit, v.draft.tight = s.opts.MaxStateBytes, tight
+		v.draft.limit, v.draft.tight, v.draft.block = s.opts.MaxStateBytes, tight, s.opts.block
 		reader := &payloads{objects: t.pins.objects}
 		v.load = func(r *ref) ([]byte, string, error) {
 			if i, ok := v.draft.itemOf[r.gen]; ok {

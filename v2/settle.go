@@ -90,7 +90,7 @@ func (d *draft) replacePayload(r queue.Receipt, payload []byte) error {
 	}
 	q := d.queue(r.Queue)
 	c := *s.claimed
-	c.size = int64(len(payload))
+	c.object, c.off, c.size = token{}, 0, int64(len(payload)) // its object comes with the commit
 	c.sum = checksum(payload)
 	q.put(s.id, s.pending, &c)
 	d.write(item{queue: r.Queue, id: s.id, gen: c.gen, payload: payload})

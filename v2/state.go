@@ -23,6 +23,8 @@ type state struct {
 	imports    []importRecord // by the text of their tokens
 	queues     []*queueState  // by name
 	failed     []*failedSpace // by name
+
+	reader runReader // of the queues' runs; not stored
 }
 
 // An outcome remembers which commit a recovery found on disk, so that Resolve can
@@ -44,8 +46,9 @@ type queueState struct {
 	turn     string // the key served last under fair rotation; empty: none
 	failedNS string // failed namespace; empty: the default one
 
-	slots []*slot // by ID
-	line  line    // derived, not stored
+	runs  []*run  // sealed blocks of pending messages, by first sequence
+	slots []*slot // by ID: what stands inline
+	line  line    // of what stands inline; derived, not stored
 
 	undo *[]undone // where a draft notes what put took away; nil: nowhere
 }
@@ -154,6 +157,15 @@ func (l *lease) over(now instant) bool {
 
 // live counts the queue's live generations.
 func (q *queueState) live() int64 {
+	n := q.inline()
+	for _, r := range q.runs {
+		n += int64(r.live())
+	}
+	return n
+}
+
+// inline counts those of them that stand in state.json itself.
+func (q *queueState) inline() int64 {
 	n := int64(len(q.slots))
 	for _, s := range q.slots {
 		if s.pending != nil && s.claimed != nil {
@@ -163,7 +175,7 @@ func (q *queueState) live() int64 {
 	return n
 }
 
-// find gives the slot of id and where it stands or would stand.
+// find gives the slot of id and where it stands or would stand inline.
 func (q *queueState) find(id string) (*slot, int) {
 	i, ok := slices.BinarySearchFunc(q.slots, id, func(s *slot, id string) int { return strings.Compare(s.id, id) })
 	if !ok {
@@ -207,8 +219,35 @@ func failedIndex(entries []*failedEntry, name string) (int, bool) {
 	return slices.BinarySearchFunc(entries, name, func(e *failedEntry, n string) int { return strings.Compare(e.name, n) })
 }
 
-// refs calls yield with every reference of the state, where it stands included.
-func (st *state) refs(yield func(queue, id string, r *ref) bool) {
+// refs calls yield with every reference of the state and of its runs, until it says no.
+// An error says which run could not be read.
+func (st *state) refs(yield func(queue, id string, r *ref) bool) error {
+	goOn := true
+	st.inlineRefs(func(queue, id string, r *ref) bool {
+		goOn = yield(queue, id, r)
+		return goOn
+	})
+	for _, q := range st.queues {
+		for _, r := range q.runs {
+			if !goOn {
+				return nil
+			}
+			m, err := st.reader.members(r)
+			if err != nil {
+				return err
+			}
+			for i, s := range m.slots {
+				if goOn = goOn && (!r.has(i) || yield(q.name, s.id, s.pending)); !goOn {
+					break
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// inlineRefs is refs without the runs.
+func (st *state) inlineRefs(yield func(queue, id string, r *ref) bool) {
 	for _, q := range st.queues {
 		for _, s := range q.slots {
 			if s.pending != nil && !yield(q.name, s.id, s.pending) {

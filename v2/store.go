@@ -40,6 +40,7 @@ type Store struct {
 	pins       *pins
 	known      *identities
 	cached     *cachedState
+	runs       *runFiles
 	seen       outcome          // the newest state that was current under the lock
 	text       []byte           // buffer of the encoded state
 	open       *uncertainCommit // ours, not resolved yet
@@ -86,6 +87,7 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 	s.fs, s.clock, s.rand = s.opts.fs, s.opts.clock, s.opts.rand
 	s.idle = sync.NewCond(&s.mu)
 	s.wake = newWaker(s)
+	s.runs = newRunFiles(func() fsguard.Dir { return s.pins.objects })
 	return s, nil
 }
 

@@ -27,7 +27,7 @@ func TestTransitionPause(t *testing.T) {
 		t.Error("paused twice: dirty")
 	}
 	r.commit()
-	status := r.st().status(nil, r.now).Queues["mail"]
+	status := statusOf(r, r.st(), nil, r.now).Queues["mail"]
 	if !status.Paused || status.Ready != 1 || r.base.queue("unknown") != nil {
 		t.Errorf("status %+v", status)
 	}
@@ -82,7 +82,7 @@ func TestTransitionNamespace(t *testing.T) {
 	if r.setNamespace("mail", "aside"); r.d.dirty {
 		t.Error("the same namespace again: dirty")
 	}
-	status := r.st().status(nil, r.now).Queues
+	status := statusOf(r, r.st(), nil, r.now).Queues
 	if status["mail"].FailedNamespace != "aside" || status["news"].FailedNamespace != "aside" || status["mail"].Failed != 1 {
 		t.Errorf("status %+v", status)
 	}

@@ -227,7 +227,7 @@ func TestClear(t *testing.T) {
 			case x.Attempt != 0:
 				r.lost(r.ack(x), x, queue.ErrGone, 0)
 			}
-			if status := r.st().status([]string{"mail"}, r.now); status.Queues["mail"].Unacked() != 0 {
+			if status := statusOf(r, r.st(), []string{"mail"}, r.now); status.Queues["mail"].Unacked() != 0 {
 				t.Errorf("status %+v", status)
 			}
 		})

@@ -78,7 +78,7 @@ func TestTransitionOpenImport(t *testing.T) {
 		if r.settled(err); closed {
 			t.Errorf("%s: a new import is closed", name)
 		}
-		if g := r.st().status(nil, r.now).Queues[name]; !g.Importing || g.Complete() {
+		if g := statusOf(r, r.st(), nil, r.now).Queues[name]; !g.Importing || g.Complete() {
 			t.Errorf("%s: %+v", name, g)
 		}
 	}
@@ -296,11 +296,11 @@ func TestImportRefusesOthers(t *testing.T) {
 		t.Errorf("due: %v, %d", yes, next)
 	}
 	for _, o := range []queue.WaitOptions{{}, {Queues: []string{"mail"}}, {Queues: []string{"mail"}, IgnoreScheduled: true}, {Queues: []string{"mail"}, Message: "nobody"}} {
-		if r.st().complete(o, r.now) {
+		if yes, err := r.st().complete(o, r.now); yes || err != nil {
 			t.Errorf("%+v: complete", o)
 		}
 	}
-	if g := r.st().status([]string{"mail"}, r.now).Queues["mail"]; !g.Importing || g.Ready != 3 || g.Processing != 1 || g.Overdue != 1 || g.Failed != 2 {
+	if g := statusOf(r, r.st(), []string{"mail"}, r.now).Queues["mail"]; !g.Importing || g.Ready != 3 || g.Processing != 1 || g.Overdue != 1 || g.Failed != 2 {
 		t.Errorf("status %+v", g)
 	}
 

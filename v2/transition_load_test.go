@@ -145,7 +145,7 @@ func TestLoadWhenTheLeaseIsOver(t *testing.T) {
 			r.now.BootID = c.bootBefore
 			last := r.stand("leased")
 			r.now.Wall, r.now.Boot, r.now.BootID = r.now.Wall.Add(c.wall), r.now.Boot+c.boot, c.bootAfter
-			status := r.st().status(nil, r.now).Queues["mail"]
+			status := statusOf(r, r.st(), nil, r.now).Queues["mail"]
 			if over := status.Overdue == 1; over != c.over || status.Processing != 1 {
 				t.Errorf("status: %+v, want overdue %v", status, c.over)
 			}

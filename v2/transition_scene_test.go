@@ -179,7 +179,7 @@ func (r *rig) counted(before, want queue.Counters) {
 // gauged checks mail's gauges.
 func (r *rig) gauged(ready, scheduled, blocked, processing, failed uint64) {
 	r.Helper()
-	g := r.st().status([]string{"mail"}, r.now).Queues["mail"]
+	g := statusOf(r, r.st(), []string{"mail"}, r.now).Queues["mail"]
 	got := [...]uint64{g.Ready, g.Scheduled, g.Blocked, g.Processing, g.Failed}
 	if want := [...]uint64{ready, scheduled, blocked, processing, failed}; got != want {
 		r.Fatalf("ready, scheduled, blocked, processing, failed: %d, want %d", got, want)

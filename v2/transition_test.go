@@ -79,8 +79,10 @@ type rig struct {
 	broken  map[spot]error // payloads that cannot be read now
 	dead    deaths         // nil: nobody is proven dead
 	random  *rand.ChaCha8
-	decoded bool   // a commit goes on with the state that was read back
-	d       *draft // nil: none is open
+	decoded bool                                    // a commit goes on with the state that was read back
+	choose  func(d *draft, q *queueState) [][]*slot // what a commit seals; nil: nothing
+	bodies  map[token]*body                         // of runs that were read
+	d       *draft                                  // nil: none is open
 }
 
 // A spot is where a payload lies.
@@ -95,9 +97,9 @@ var rigStart = instant{Wall: time.UnixMilli(1_764_500_000_000), BootID: "1111111
 func newRig(t rapid.TB) *rig {
 	r := &rig{
 		TB: t, calls: soundCalls(), now: rigStart,
-		objects: map[token][]byte{}, broken: map[spot]error{}, random: rand.NewChaCha8([32]byte{}),
+		objects: map[token][]byte{}, bodies: map[token]*body{}, broken: map[spot]error{}, random: rand.NewChaCha8([32]byte{}),
 	}
-	r.base = &state{commit: r.token(), store: r.token(), revision: 1, settings: Settings{Stop}}
+	r.base = &state{commit: r.token(), store: r.token(), revision: 1, settings: Settings{Stop}, reader: r}
 	r.picture, r.size = pictureOf(r.base), int64(len(encodeState(nil, r.base)))
 	return r
 }
@@ -159,6 +161,12 @@ func pictureWith(st *state, ofLine func(q *queueState) string) string {
 		c.slots = nil
 		for _, s := range q.slots {
 			c.slots = append(c.slots, &slot{id: s.id, pending: s.pending, claimed: s.claimed})
+		}
+		c.runs = nil
+		for _, r := range q.runs {
+			bareRun := *r
+			bareRun.enc = nil
+			c.runs = append(c.runs, &bareRun)
 		}
 		bare.queues = append(bare.queues, &c)
 		lines = append(append(lines, ofLine(q)...), '\n')
@@ -234,7 +242,10 @@ func (r *rig) apply(what string, f func(d *draft) error) error {
 // checkSound checks what holds of every state.
 func (r *rig) checkSound(what string) {
 	r.Helper()
-	status := r.st().status(nil, r.now)
+	status := statusOf(r, r.st(), nil, r.now)
+	if err := r.st().sound(true); err != nil {
+		r.Fatalf("after %s: %v", what, err)
+	}
 	for _, q := range r.st().queues {
 		if r.d == nil || !slices.Contains(r.base.queues, q) { // else it was looked at
 			for _, millis := range []int64{r.now.millis(), max(0, q.line.asOf-1), q.line.asOf + 1<<40} {
@@ -256,6 +267,52 @@ func (r *rig) checkSound(what string) {
 	}
 }
 
+// statusOf is a status that cannot fail.
+func statusOf(t rapid.TB, st *state, names []string, now instant) queue.Status {
+	t.Helper()
+	status, err := st.status(names, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// seal makes the runs of a commit.
+func (r *rig) seal(d *draft) {
+	r.Helper()
+	if r.choose == nil {
+		return
+	}
+	made, err := d.sealRuns(func() (token, error) { return r.token(), nil }, func(q *queueState) [][]*slot { return r.choose(d, q) })
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, x := range made {
+		r.objects[x.run.name] = x.text
+		if got, err := r.members(x.run); err != nil || !reflect.DeepEqual(got.byID, x.body.byID) {
+			r.Fatalf("a run reads back otherwise: %v\n%s", err, x.text)
+		}
+	}
+}
+
+// members reads a run out of its text.
+func (r *rig) members(x *run) (*body, error) {
+	if b := r.bodies[x.name]; b != nil {
+		return b, nil
+	}
+	b, err := decodeRun(r.objects[x.name], x, "run.json")
+	if err == nil {
+		r.bodies[x.name] = b
+	}
+	return b, err
+}
+
+func (r *rig) mayHold(x *run, id string) (bool, error) {
+	off, size := x.filterText()
+	filter, err := parseFilter(r.objects[x.name][off:][:size])
+	return err == nil && mayHold(filter, id), err
+}
+
 // commit publishes the draft, if it changed anything.
 func (r *rig) commit() {
 	r.Helper()
@@ -273,11 +330,13 @@ func (r *rig) commit() {
 		}
 		r.objects[o.name] = bytes.Clone(o.data)
 	}
+	r.seal(d)
 	text := encodeState(nil, d.st)
 	st, err := decodeState(text, stateFile, d.st.store)
 	if err != nil {
 		r.Fatalf("what was committed is not taken: %v\n%s", err, text)
 	}
+	st.reader = r
 	now := func(q *queueState) string { return pictureOfLine(q, r.now.millis()) }
 	if got, want := pictureWith(st, now), pictureWith(d.st, now); got != want {
 		r.Fatalf("the committed state reads back otherwise\n got %s\nwant %s", got, want)

@@ -29,17 +29,18 @@ type Report struct {
 	Settled      bool         `json:"settled"` // as in queue.Status
 	Messages     int64        `json:"messages"`
 	Failed       int64        `json:"failed"`
-	Objects      int64        `json:"objects"` // that something refers to
+	Runs         int64        `json:"runs"`    // sealed blocks of pending messages
+	Objects      int64        `json:"objects"` // that something refers to, runs included
 	PayloadBytes int64        `json:"payload_bytes"`
-	Orphans      int64        `json:"orphans"` // objects that nothing refers to: harmless
-	OrphanBytes  int64        `json:"orphan_bytes"`
-	Temps        int64        `json:"temps"` // leftover temporary files: harmless
+	Orphans      int64        `json:"orphans"`      // objects that nothing refers to: harmless
+	OrphanBytes  int64        `json:"orphan_bytes"` // -1, as Orphans: not known, for a run is damaged
+	Temps        int64        `json:"temps"`        // leftover temporary files: harmless
 	Owner        *queue.Owner `json:"owner"`
 }
 
 // A Fault is one thing that is not as it must be.
 type Fault struct {
-	Code   string `json:"code"` // state, payload, counters, file, lock
+	Code   string `json:"code"` // state, run, payload, counters, file, lock
 	File   string `json:"file"`
 	Queue  string `json:"queue,omitempty"`
 	ID     string `json:"id,omitempty"`
@@ -93,34 +94,46 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 	report := Report{
 		Faults: []Fault{}, Store: st.store.String(), Revision: v.revision(), Settled: v.settled, Owner: v.owner,
 	}
+	whole := st
+	st, err := readable(whole, &report)
+	if err != nil {
+		return report, err
+	}
 	var total int64
-	st.refs(func(_, _ string, r *ref) bool {
+	if err := st.refs(func(_, _ string, r *ref) bool {
 		total += r.size
 		return true
-	})
+	}); err != nil {
+		return report, err
+	}
 	failed := st.failedOf()
-	for _, q := range st.queues {
+	for _, q := range whole.queues {
 		verifyCounters(q, failed[q.name], &report)
 	}
-	var err error
-	st.refs(func(name, id string, r *ref) bool {
+	unread := st.refs(func(name, id string, r *ref) bool {
 		err = verifyPayload(v, name, id, r, &report)
 		if o.Progress != nil {
 			o.Progress(report.PayloadBytes, total)
 		}
 		return err == nil
 	})
-	if err != nil {
+	if err = errors.Join(err, unread); err != nil {
 		return report, err
 	}
 	for _, f := range st.failed {
 		report.Failed += int64(len(f.entries))
 	}
 	report.Messages -= report.Failed
-	if report.Orphans, report.OrphanBytes, err = orphans(v.pins, st); err != nil {
+	if st != whole {
+		report.Orphans, report.OrphanBytes = -1, -1 // what a damaged run names is not known
+	} else if report.Orphans, report.OrphanBytes, err = orphans(v.pins, st); err != nil {
 		return report, err
 	}
-	report.Objects = int64(len(objectsOf(st)))
+	named, err := objectsOf(st)
+	if err != nil {
+		return report, err
+	}
+	report.Objects = int64(len(named))
 	if err := verifyNamespace(v, &report); err != nil {
 		return report, err
 	}
@@ -129,6 +142,40 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 	}
 	report.OK = len(report.Faults) == 0
 	return report, nil
+}
+
+// readable reads every run, and gives the state without those that are damaged: their
+// messages cannot be looked at. It is st itself where none is. Then it holds all
+// references against each other.
+func readable(st *state, report *Report) (*state, error) {
+	kept := *st
+	kept.queues = nil
+	damaged := false
+	for _, q := range st.queues {
+		c := *q
+		c.runs = nil
+		for _, r := range q.runs {
+			report.Runs++
+			_, err := st.reader.members(r)
+			switch {
+			case errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsafe):
+				report.Faults = append(report.Faults, Fault{Code: "run", File: runPath(r.name), Queue: q.name, Reason: err.Error()})
+				damaged = true
+			case err != nil:
+				return nil, err
+			default:
+				c.runs = append(c.runs, r)
+			}
+		}
+		kept.queues = append(kept.queues, &c)
+	}
+	if damaged {
+		st = &kept
+	}
+	if err := st.sound(true); err != nil {
+		report.fault("run", stateFile, err.Error())
+	}
+	return st, nil
 }
 
 // verifyPayload reads one message as a claim would, and admits its JSON again.
@@ -217,14 +264,19 @@ func (r *Report) fault(code, file, reason string) {
 	r.Faults = append(r.Faults, Fault{Code: code, File: file, Reason: reason})
 }
 
-// objectsOf gives every object that something refers to.
-func objectsOf(st *state) map[token]bool {
+// objectsOf gives every object that something refers to, runs included.
+func objectsOf(st *state) (map[token]bool, error) {
 	named := map[token]bool{}
-	st.refs(func(_, _ string, r *ref) bool {
+	for _, q := range st.queues {
+		for _, r := range q.runs {
+			named[r.name] = true
+		}
+	}
+	err := st.refs(func(_, _ string, r *ref) bool {
 		named[r.object] = true
 		return true
 	})
-	return named
+	return named, err
 }
 
 // orphans counts the objects that nothing refers to, and their bytes.
@@ -233,7 +285,10 @@ func orphans(p *pins, st *state) (count, bytes int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	named := objectsOf(st)
+	named, err := objectsOf(st)
+	if err != nil {
+		return 0, 0, err
+	}
 	for _, name := range names {
 		if tok, ok := parseToken(name); ok && named[tok] {
 			continue
@@ -248,7 +303,7 @@ func orphans(p *pins, st *state) (count, bytes int64, err error) {
 	return count, bytes, nil
 }
 
-func orphanBytes(objects fsguard.Dir, name string) (int64, error) {
+func orphanBytes(objects fsguard.Dir, name string) (size int64, err error) {
 	d, err := objects.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fsguard.ErrNotPlain) || errors.Is(err, fsguard.ErrSymlink) {
 		return 0, nil // gone, or nothing that the store made: counted, not weighed
@@ -257,9 +312,17 @@ func orphanBytes(objects fsguard.Dir, name string) (int64, error) {
 		return 0, err
 	}
 	defer d.Close()
-	info, err := d.Lstat(payloadFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+	for _, file := range []string{payloadFile, runFile} {
+		info, err := d.Lstat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			size += info.Size
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
-	return info.Size, err
+	return size, nil
 }

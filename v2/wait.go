@@ -27,8 +27,9 @@ func (s *Store) WaitDue(ctx context.Context, queues ...string) error {
 			return err
 		}
 	}
-	return s.await(ctx, func(v *view) (yes bool, next int64) {
-		return v.draft.st.due(queues, v.draft.now)
+	return s.await(ctx, func(v *view) (yes bool, next int64, err error) {
+		yes, next = v.draft.st.due(queues, v.draft.now)
+		return yes, next, nil
 	})
 }
 
@@ -47,13 +48,13 @@ func (s *Store) Wait(ctx context.Context, o queue.WaitOptions) (queue.Status, er
 		return queue.Status{}, err
 	}
 	var out queue.Status
-	err := s.await(ctx, func(v *view) (yes bool, next int64) {
-		if !v.draft.st.complete(o, v.draft.now) {
-			return false, 0 // the passing of time completes nothing
+	err := s.await(ctx, func(v *view) (yes bool, next int64, err error) {
+		if yes, err = v.draft.st.complete(o, v.draft.now); err != nil || !yes {
+			return false, 0, err // the passing of time completes nothing
 		}
-		out = v.draft.st.status(o.Queues, v.draft.now)
+		out, err = v.draft.st.status(o.Queues, v.draft.now)
 		out.Revision, out.Settled = v.revision(), true
-		return true, 0
+		return true, 0, err
 	})
 	if err != nil {
 		return queue.Status{}, err
@@ -62,38 +63,39 @@ func (s *Store) Wait(ctx context.Context, o queue.WaitOptions) (queue.Status, er
 }
 
 // complete reports whether what a Wait asks for is done.
-func (st *state) complete(o queue.WaitOptions, now instant) bool {
+func (st *state) complete(o queue.WaitOptions, now instant) (bool, error) {
 	if o.Message != "" {
 		if _, open := st.importInto(o.Queues[0]); open {
-			return false // it may still come, and what is there may be taken back
+			return false, nil // it may still come, and what is there may be taken back
 		}
 		q := st.queue(o.Queues[0])
-		if q == nil {
-			return true
-		}
-		s, _ := q.find(o.Message)
-		if s == nil {
-			return true
+		s, err := st.look(q, o.Message)
+		if err != nil || s == nil {
+			return err == nil, err
 		}
 		// The older generation decides: a newer one is blocked behind it.
 		older, _ := s.front()
-		return o.IgnoreScheduled && older != nil && q.at(now.millis()).putOff(older, now.millis())
+		return o.IgnoreScheduled && older != nil && q.at(now.millis()).putOff(older, now.millis()), nil
 	}
-	for _, g := range st.status(o.Queues, now).Queues {
+	status, err := st.status(o.Queues, now)
+	if err != nil {
+		return false, err
+	}
+	for _, g := range status.Queues {
 		done := g.Complete()
 		if o.IgnoreScheduled {
 			done = g.Processing == 0 && g.Ready == 0 && !g.Importing
 		}
 		if !done {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // await looks, and looks again whenever something may have changed, until a look says
 // yes. next is when time alone may change the answer, Unix milliseconds; 0: never.
-func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next int64)) error {
+func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next int64, err error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -110,7 +112,10 @@ func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next in
 			if !v.settled {
 				return &StaleLockError{Owner: *v.owner}
 			}
-			yes, saw.next = look(v)
+			var err error
+			if yes, saw.next, err = look(v); err != nil {
+				return err
+			}
 			saw.file = s.cached.info
 			saw.young = young(saw.file)
 			saw.commit = v.draft.base.commit // and perhaps a part of the next

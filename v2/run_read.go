@@ -1,0 +1,110 @@
+//go:build unix
+
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"example.com/holdfast/internal/fsguard"
+)
+
+// runFiles reads runs from objects/ and remembers what it read. Nothing remembered
+// goes stale, for a run never changes and its name is never used again.
+//
+// It is used by one goroutine at a time.
+type runFiles struct {
+	objects func() fsguard.Dir // as it is pinned now
+
+	read    map[token]*body
+	recent  []token // of read, the oldest first
+	filters map[token][]byte
+}
+
+// How much is remembered: some 10 MB of members, and the filters of a backlog of
+// millions.
+const (
+	maxRunsRead    = 64
+	maxFiltersRead = 16384
+)
+
+func newRunFiles(objects func() fsguard.Dir) *runFiles {
+	return &runFiles{objects: objects, read: map[token]*body{}, filters: map[token][]byte{}}
+}
+
+// runPath names a run's file in errors.
+func runPath(name token) string { return objectsDir + "/" + name.String() + "/" + runFile }
+
+func (f *runFiles) members(r *run) (*body, error) {
+	if m := f.read[r.name]; m != nil {
+		return m, nil
+	}
+	b, err := f.text(r, 0, int(r.size)+1) // one byte more shows a file that is too long
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeRun(b, r, runPath(r.name))
+	if err != nil {
+		return nil, err
+	}
+	f.keep(r, m)
+	return m, nil
+}
+
+// keep remembers a run that was read, or that this process has sealed.
+func (f *runFiles) keep(r *run, m *body) {
+	if len(f.recent) == maxRunsRead {
+		delete(f.read, f.recent[0])
+		f.recent = append(f.recent[:0], f.recent[1:]...)
+	}
+	f.read[r.name] = m
+	f.recent = append(f.recent, r.name)
+	f.keepFilter(r, newFilter(m.slots))
+}
+
+func (f *runFiles) keepFilter(r *run, filter []byte) {
+	if len(f.filters) == maxFiltersRead {
+		clear(f.filters)
+	}
+	f.filters[r.name] = filter
+}
+
+func (f *runFiles) mayHold(r *run, id string) (bool, error) {
+	filter := f.filters[r.name]
+	if filter == nil {
+		off, size := r.filterText()
+		text, err := f.text(r, int64(off), size)
+		if err != nil {
+			return false, err
+		}
+		if sum := checksum(text); len(text) != size || sum != r.filterSum {
+			return false, &CorruptError{File: runPath(r.name), Offset: int64(off), Reason: fmt.Sprintf("a filter with checksum %08x: %s says %08x", sum, stateFile, r.filterSum)}
+		}
+		if filter, err = parseFilter(text); err != nil {
+			return false, &CorruptError{File: runPath(r.name), Offset: int64(off), Reason: err.Error()}
+		}
+		f.keepFilter(r, filter)
+	}
+	return mayHold(filter, id), nil
+}
+
+// text reads up to size bytes at off of a run's file. One that is not there is
+// corruption: the state names it. Any other trouble says nothing about the store.
+func (f *runFiles) text(r *run, off int64, size int) ([]byte, error) {
+	file, err := openObject(f.objects(), r.name, runFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &CorruptError{File: runPath(r.name), Offset: -1, Reason: "missing: pending messages of the queue are in it"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", runPath(r.name), typed(err))
+	}
+	defer file.Close() // only read
+	b := make([]byte, size)
+	n, err := readFull(file, b, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("reading %s: %w", runPath(r.name), err)
+	}
+	return b[:n], nil
+}
