@@ -251,6 +251,8 @@ func (g *gateFile) Allocate(size int64) error {
 
 func (g *gateFile) Sync() error { return g.do(fsguard.OpSync, g.s.Sync) }
 
+func (g *gateFile) SyncData() error { return g.do(fsguard.OpSyncData, g.s.SyncData) }
+
 func (g *gateFile) Dup() (dup *os.File, err error) {
 	err = g.do(fsguard.OpDup, func() (err error) {
 		dup, err = g.s.Dup()

@@ -122,6 +122,11 @@ func (p Plan) decide(n int, op fsguard.Op, path string, matched *int) action {
 	return perform
 }
 
+// syncs reports whether op makes something durable, and nothing else.
+func syncs(op fsguard.Op) bool {
+	return op == fsguard.OpSync || op == fsguard.OpSyncData || op == fsguard.OpSyncDir
+}
+
 // changes reports whether op is numbered even without Plan.Reads: whether it
 // changes the disk, what is durable, or a lock.
 func changes(op fsguard.Op) bool {
@@ -129,7 +134,7 @@ func changes(op fsguard.Op) bool {
 	case fsguard.OpMkdir, fsguard.OpCreate, fsguard.OpWriteFile, fsguard.OpRename,
 		fsguard.OpMove, fsguard.OpMoveNew, fsguard.OpLink,
 		fsguard.OpRemove, fsguard.OpRemoveDir, fsguard.OpSyncDir, fsguard.OpWrite,
-		fsguard.OpAllocate, fsguard.OpSync, fsguard.OpLock, fsguard.OpUnlock:
+		fsguard.OpAllocate, fsguard.OpSync, fsguard.OpSyncData, fsguard.OpLock, fsguard.OpUnlock:
 		return true
 	}
 	return false

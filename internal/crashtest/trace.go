@@ -73,7 +73,7 @@ func (w *Wrapper) Count(ops ...fsguard.Op) (count int) {
 }
 
 // Syncs returns how many syncs of files and directories there were.
-func (w *Wrapper) Syncs() int { return w.Count(fsguard.OpSync, fsguard.OpSyncDir) }
+func (w *Wrapper) Syncs() int { return w.Count(fsguard.OpSync, fsguard.OpSyncData, fsguard.OpSyncDir) }
 
 // SyncGroups returns the paths of the syncs, those submitted by one SyncAll
 // together, in the order in which the groups began. A Sync of its own is a group

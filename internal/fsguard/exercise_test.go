@@ -63,6 +63,7 @@ func exercise(fsys FS, path string) (err error) {
 			return errors.Join(err, equal(string(p), "abc"))
 		}},
 		{"sync", func() error { return f.Sync() }},
+		{"syncdata", func() error { return f.SyncData() }},
 		{"dup", func() error {
 			dup, err := f.Dup()
 			if err != nil {
@@ -71,7 +72,7 @@ func exercise(fsys FS, path string) (err error) {
 			return dup.Close()
 		}},
 		{"syncdir", func() error { return d.Sync() }},
-		{"syncall", func() error { return fsys.SyncAll(f, d, f) }},
+		{"syncall", func() error { return fsys.SyncAll(f, d, DataOf(f)) }},
 		{"close file", func() error { return f.Close() }},
 		{"open", func() (err error) { f, err = d.Open("a"); return err }},
 		{"close again", func() error { return f.Close() }},

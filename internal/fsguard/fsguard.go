@@ -64,6 +64,7 @@ const (
 	OpWrite     Op = "write"
 	OpAllocate  Op = "allocate"
 	OpSync      Op = "sync"
+	OpSyncData  Op = "syncdata" // of a file, without what only describes it
 	OpLock      Op = "lock"
 	OpUnlock    Op = "unlock"
 	OpDup       Op = "dup"
@@ -75,7 +76,7 @@ const (
 var AllOps = []Op{
 	OpOpenRoot, OpStat, OpSpace, OpInfo, OpLstat, OpReadDir, OpOpenDir, OpMkdir, OpCreate, OpOpen,
 	OpWriteFile, OpRename, OpMove, OpMoveNew, OpLink, OpRemove, OpRemoveDir, OpSyncDir, OpRead,
-	OpWrite, OpAllocate, OpSync, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
+	OpWrite, OpAllocate, OpSync, OpSyncData, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
 }
 
 // An Identity is the exact identity of a file. While a descriptor on it is held
@@ -120,6 +121,16 @@ type Locker interface {
 
 // A Syncer can make its own content durable.
 type Syncer interface{ Sync() error }
+
+// DataOf is f as a Syncer whose Sync is SyncData, for SyncAll.
+func DataOf(f File) Syncer { return Data{f} }
+
+// A Data is what DataOf gives. A wrapper that looks for its own files in the targets of
+// SyncAll looks into it.
+type Data struct{ File File }
+
+// Sync calls SyncData.
+func (d Data) Sync() error { return d.File.SyncData() }
 
 // FS opens directories by path and answers for the filesystem as a whole.
 type FS interface {
@@ -279,6 +290,13 @@ type File interface {
 	// not be called on this File again: the kernel may have dropped the data and
 	// would answer nil.
 	Sync() error
+
+	// SyncData makes the file's content durable, and of what describes the file all that
+	// it takes to read that back: its length, and where its blocks are. Not its mtime,
+	// mode or owner, and not its name. That is fdatasync(2), which POSIX calls synchronized
+	// I/O data integrity completion. Where the system has no such call it is Sync. After
+	// a failure of either, neither must be called on this File again.
+	SyncData() error
 
 	// Dup gives a duplicate of the descriptor for a child process to inherit. It is
 	// of this same open file description and has its lock: the lock lives until the

@@ -97,6 +97,9 @@ func TestErrnos(t *testing.T) {
 		{"fsync", unix.EIO, "sync fails"},
 		{"fsync", unix.EINVAL, "sync fails"},
 		{"fsync", unix.EIO, "sync fails paths"},
+		{"fdatasync", unix.EIO, "syncdata fails"},
+		{"fdatasync", unix.ENOSPC, "syncdata fails"},
+		{"fsync", unix.EIO, "syncdata alone"}, // it calls no fsync
 		{"fcntl", unix.EMFILE, "dup fails"},
 		{"fchmod", unix.EPERM, "create fails"},
 		{"fchmodat", unix.EPERM, "mkdir fails"},
@@ -180,9 +183,20 @@ var acts = map[string]func(dir string, errno syscall.Errno) error{
 	},
 	"sync fails":       syncFails(OS()),
 	"sync fails paths": syncFails(Paths()),
-	"link fails":       twoNamesFail(OpLink, Dir.Link),
-	"move fails":       twoNamesFail(OpMove, Dir.Move),
-	"movenew fails":    twoNamesFail(OpMoveNew, Dir.MoveNew),
+	"syncdata fails": func(dir string, errno syscall.Errno) error {
+		return withFile(dir, func(_ Dir, f File) error {
+			return errors.Join(failure(f.SyncData(), OpSyncData, errno),
+				failure(OS().SyncAll(DataOf(f)), OpSyncData, errno), f.Sync())
+		})
+	},
+	"syncdata alone": func(dir string, errno syscall.Errno) error {
+		return withFile(dir, func(_ Dir, f File) error {
+			return errors.Join(f.SyncData(), OS().SyncAll(DataOf(f)), failure(f.Sync(), OpSync, errno))
+		})
+	},
+	"link fails":    twoNamesFail(OpLink, Dir.Link),
+	"move fails":    twoNamesFail(OpMove, Dir.Move),
+	"movenew fails": twoNamesFail(OpMoveNew, Dir.MoveNew),
 	"dup fails": func(dir string, errno syscall.Errno) error {
 		return withFile(dir, func(_ Dir, f File) error {
 			dup, err := f.Dup()
