@@ -161,6 +161,9 @@ func (w *Wrapper) fail(c call, err error) error {
 	if errors.As(err, &named) {
 		return err
 	}
+	if c.op == fsguard.OpExchange {
+		err = fsguard.ExchangeError(err)
+	}
 	return &fsguard.Error{Op: c.op, Name: c.name, Err: err}
 }
 

@@ -56,6 +56,7 @@ var drivers = map[fsguard.Op]func(b bench) error{
 	fsguard.OpRename:    func(b bench) error { return b.dir.Rename("f", "new") },
 	fsguard.OpMove:      func(b bench) error { return b.dir.Move("f", b.sub, "new") },
 	fsguard.OpMoveNew:   func(b bench) error { return b.dir.MoveNew("f", b.sub, "new") },
+	fsguard.OpExchange:  func(b bench) error { return b.dir.Exchange("f", "sub") },
 	fsguard.OpLink:      func(b bench) error { return b.dir.Link("f", b.sub, "new") },
 	fsguard.OpRemove:    func(b bench) error { return b.dir.Remove("f") },
 	fsguard.OpRemoveDir: func(b bench) error { return b.dir.RemoveDir("sub") },

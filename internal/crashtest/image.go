@@ -118,6 +118,9 @@ func (d *Disk) copy(see func(*inode) (map[string]*inode, []byte), unsettled bool
 			for _, o := range n.ops {
 				c := *o
 				c.node, ops[o] = twin(o.node), &c
+				if o.other != nil {
+					c.other = twin(o.other)
+				}
 				t.ops = append(t.ops, &c)
 			}
 		} else {
@@ -195,7 +198,9 @@ func (d *Disk) reachable() []*inode {
 			}
 		}
 		for _, o := range n.ops {
-			add(o.node)
+			if add(o.node); o.other != nil {
+				add(o.other)
+			}
 		}
 	}
 	return list

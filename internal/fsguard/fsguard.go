@@ -56,6 +56,7 @@ const (
 	OpRename    Op = "rename"
 	OpMove      Op = "move"    // to another directory
 	OpMoveNew   Op = "movenew" // that replaces nothing
+	OpExchange  Op = "exchange"
 	OpLink      Op = "link"
 	OpRemove    Op = "remove"
 	OpRemoveDir Op = "removedir"
@@ -75,8 +76,8 @@ const (
 // AllOps lists every Op.
 var AllOps = []Op{
 	OpOpenRoot, OpStat, OpSpace, OpInfo, OpLstat, OpReadDir, OpOpenDir, OpMkdir, OpCreate, OpOpen,
-	OpWriteFile, OpRename, OpMove, OpMoveNew, OpLink, OpRemove, OpRemoveDir, OpSyncDir, OpRead,
-	OpWrite, OpAllocate, OpSync, OpSyncData, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
+	OpWriteFile, OpRename, OpMove, OpMoveNew, OpExchange, OpLink, OpRemove, OpRemoveDir, OpSyncDir,
+	OpRead, OpWrite, OpAllocate, OpSync, OpSyncData, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
 }
 
 // An Identity is the exact identity of a file. While a descriptor on it is held
@@ -155,7 +156,7 @@ type FS interface {
 // A Watch tells that a name in a directory may mean another file than before.
 // Methods may be called concurrently.
 type Watch interface {
-	// C receives when another file was renamed over the name or made there, when
+	// C receives when another file was renamed over or exchanged with the name or made there, when
 	// the name was removed or renamed, and when the watch was lost; not when the file
 	// there, or any other name, changes. Signals that nobody has received yet are
 	// one. C is never closed.
@@ -242,6 +243,15 @@ type Dir interface {
 	// where the system has no such call; what the kernel or filesystem refuses (ENOSYS,
 	// EINVAL, EXDEV) comes back as is. It never falls back on another way.
 	MoveNew(oldName string, to Dir, newName string) error
+
+	// Exchange swaps what the names a and b of this directory mean, of whatever kind each
+	// is, atomically to every reader and to a crash: until Sync either both names have
+	// changed or neither. On an error it may have happened. fs.ErrNotExist if either is
+	// missing; of two names of one file nothing happens, with a nil error.
+	// errors.ErrUnsupported, beside the errno if there is one, where the system or this
+	// filesystem cannot do it (EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP): it never falls back
+	// on another way. An app on Android 8 is killed at the call, and must not make it.
+	Exchange(a, b string) error
 
 	// Link makes newName in the directory to, or here, a second name of the file oldName;
 	// fs.ErrExist if anything is there. It never follows a symlink: where links to
