@@ -69,7 +69,9 @@
 //     (nothing, if never), the new content, the first bytes of what was written
 //     since (head), all but the first bytes (tail: later pages written, earlier
 //     not), or the new length with zeros where it grew. Head and tail of an
-//     overwrite in place are mixtures of old and new.
+//     overwrite in place are mixtures of old and new. In a file that had durable content,
+//     any sectors of what was written since may be new and the others old, each write for
+//     itself.
 //   - Directories. The names in a directory and the name of the directory are
 //     independent: a directory made and never synced may come back empty. Syncing
 //     a directory does not make its own name durable; nor does syncing a file.

@@ -242,6 +242,8 @@ func tellContent(choice string, n *inode) string {
 		return "new"
 	case choice == "z":
 		return "new length, zeros where it grew"
+	case choice[0] == 'm':
+		return fmt.Sprintf("mixed, the new pieces being %s", choice[1:])
 	case choice[0] == 'h':
 		return fmt.Sprintf("torn, only the first %s of %d new bytes", choice[1:], n.unsynced())
 	}
