@@ -58,6 +58,10 @@ func (d *Disk) SetLinkError(err error) { d.set(func(c *conf) { c.linkErr = err }
 // nothing.
 func (d *Disk) SetMoveNewError(err error) { d.set(func(c *conf) { c.moveNewErr = err }) }
 
+// SetExchangeError makes every Exchange answer err as fsguard.ExchangeError has it, such
+// as EINVAL or ENOSYS, and do nothing.
+func (d *Disk) SetExchangeError(err error) { d.set(func(c *conf) { c.exchangeErr = err }) }
+
 // SetLinksAreSymlinks makes Link answer nil and do what proot does for apps on
 // Android: the file moves to the name ".l2s." + name in its directory, and both
 // names become symlinks to that.

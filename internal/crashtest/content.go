@@ -20,6 +20,7 @@ import (
 //	h12     of the bytes written since, the first 12 (head)
 //	t12     all but the first 12 (tail)
 //	z       the new length, with zeros where the file grew
+//	m0110   of the pieces written since, the second and the third: see pieces
 //
 // An inode of which everything is durable has the choice "".
 
@@ -59,6 +60,8 @@ func (n *inode) contentUnder(choice string) []byte {
 	case choice == "" || choice == "l" || choice == "z":
 	case choice == "f":
 		return n.data
+	case choice[0] == 'm':
+		return n.mixed(choice[1:])
 	case choice[0] == 'h':
 		to = number(choice)
 	case choice[0] == 't':
@@ -140,7 +143,7 @@ func (n *inode) tears() []string {
 			out = append(out, "h"+strconv.Itoa(cut), "t"+strconv.Itoa(cut))
 		}
 	}
-	return out
+	return append(out, n.mixtures()...)
 }
 
 // most is how many unsynced operations of one directory are tried in every
@@ -155,8 +158,17 @@ func (n *inode) choices() (list []string, ok bool) {
 	case count == 0:
 		return []string{""}, true
 	case !n.mode.IsDir():
+		pieces, mixtures := len(n.pieces()), []string(nil)
+		if pieces > fewPieces {
+			return nil, false
+		}
+		for bits := range 1 << pieces {
+			if pieces > 0 {
+				mixtures = append(mixtures, fmt.Sprintf("m%0*b", pieces, bits))
+			}
+		}
 		var seen [][]byte
-		for _, c := range append([]string{"l", "f"}, n.tears()...) {
+		for _, c := range slices.Concat([]string{"l", "f"}, n.tears(), mixtures) {
 			content := n.contentUnder(c)
 			if !slices.ContainsFunc(seen, func(s []byte) bool { return bytes.Equal(s, content) }) {
 				seen, list = append(seen, content), append(list, c)
@@ -201,6 +213,9 @@ func (n *inode) anyChoice(r *rand.Rand, p float64) string {
 			}
 		}
 		return string(bits)
+	}
+	if pieces := len(n.pieces()); pieces > 0 && r.IntN(2) == 0 {
+		return anyMixture(r, pieces)
 	}
 	switch x := r.Float64(); {
 	case x < 0.25:

@@ -52,8 +52,8 @@ type conf struct {
 	uid       uint32
 	now       int64 // the wall clock
 
-	linkErr, moveNewErr error
-	linksAreSymlinks    bool
+	linkErr, moveNewErr, exchangeErr error
+	linksAreSymlinks                 bool
 }
 
 // NewDisk returns an empty disk with much free space. Its root directory and the
@@ -167,6 +167,18 @@ func (d *Disk) move(dir *inode, from string, toDir *inode, to string, f fate) {
 	if replaced != nil {
 		d.release(replaced)
 	}
+}
+
+// exchange swaps two names of one directory: one operation on both.
+func (d *Disk) exchange(dir *inode, a, b string, f fate) {
+	n, other := dir.names[a], dir.names[b]
+	if n == other {
+		return // as renameat2(2): two links of one file, nothing happens
+	}
+	dir.change(&nameOp{kind: fsguard.OpExchange, name: a, to: b, node: n, other: other, fate: f})
+	d.touch(n)
+	d.touch(other)
+	d.modify(dir)
 }
 
 // grow writes data at off, as much as there is room for, and returns how much

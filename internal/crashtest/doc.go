@@ -43,12 +43,13 @@
 //
 // Power loss takes every process and leaves of the disk:
 //
-//   - Names. Each operation on a name (create, mkdir, link, rename, remove,
+//   - Names. Each operation on a name (create, mkdir, link, rename, exchange, remove,
 //     removedir) is durable once its directory, which of a link is that of the new
 //     name, is synced after it. Until then it survives or not, whatever becomes of
 //     the others: later ones may survive without earlier ones, and names without
 //     content. A rename is one operation: the old name goes, the new one changes,
-//     both or neither. So is a move within one directory.
+//     both or neither. So is a move within one directory, and an exchange: both names
+//     have changed or neither has.
 //   - Moves of a file to another directory. None leaves the file under neither name:
 //     a journalling filesystem logs a rename across directories as one transaction.
 //     The model is a little weaker than that: it happened, or it did not, or both
@@ -68,7 +69,9 @@
 //     (nothing, if never), the new content, the first bytes of what was written
 //     since (head), all but the first bytes (tail: later pages written, earlier
 //     not), or the new length with zeros where it grew. Head and tail of an
-//     overwrite in place are mixtures of old and new.
+//     overwrite in place are mixtures of old and new. In a file that had durable content,
+//     any sectors of what was written since may be new and the others old, each write for
+//     itself.
 //   - Directories. The names in a directory and the name of the directory are
 //     independent: a directory made and never synced may come back empty. Syncing
 //     a directory does not make its own name durable; nor does syncing a file.
@@ -79,15 +82,16 @@
 //
 // Surviving name operations are applied in the order in which they were made, over
 // the names that were durable, each as plain assignments: create makes its name
-// mean the new inode, remove makes it mean nothing, rename does both. So a rename
+// mean the new inode, remove makes it mean nothing, rename does both, exchange makes
+// each name mean what the other meant when it was done. So a rename
 // that survives the loss of the create before it still makes the new name mean
-// that inode. One rule is added: an inode that a surviving rename or move took away
+// that inode. One rule is added: an inode that a surviving rename, exchange or move took away
 // has no name left in that directory that an earlier, partly lost chain of renames
 // gave it.
 //
 // What never happens: synced content or names are lost or changed; one file's
 // bytes appear in another; bytes that nobody wrote appear, other than zeros where
-// a file grew; a rename is half done; an inode stands under two names unless it was
+// a file grew; a rename or an exchange is half done; an inode stands under two names unless it was
 // linked or is moving to another directory; a mode, an owner or an mtime differs
 // from what it was.
 //

@@ -168,9 +168,9 @@ func ExploreErrors(t testing.TB, s Scenario, o Options) Stats {
 	})
 }
 
-// ExploreUncertain is Explore with commits that nobody can be sure of: a rename has
+// ExploreUncertain is Explore with commits that nobody can be sure of: a rename or an exchange has
 // happened, and the sync of its directory fails, without or after having made it durable.
-// commit tells which renames are meant, by their new names. Each time the process goes on
+// commit tells which are meant, by the new name of a rename and either of an exchange. Each time the process goes on
 // with the error, and each time anew dies before one of the next operations: before it has
 // left word of the doubt, before anybody was told, and while it finds out what became of it.
 func ExploreUncertain(t testing.TB, s Scenario, o Options, commit func(path string) bool) Stats {
@@ -184,7 +184,8 @@ func uncertain(clean []Event, o Options, commit func(path string) bool) (plans [
 	dir := ""
 	for _, e := range clean {
 		switch {
-		case e.Op == fsguard.OpRename && commit(e.Path):
+		case e.Op == fsguard.OpRename && commit(e.Path),
+			e.Op == fsguard.OpExchange && (commit(e.Path) || commit(e.From)):
 			dir = path.Dir(e.Path)
 		case e.Op == fsguard.OpSyncDir && e.Path == dir:
 			dir = ""

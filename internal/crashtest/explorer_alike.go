@@ -164,8 +164,9 @@ func (d *Disk) write(h hash.Hash) {
 			names(n.ground)
 		}
 		for _, o := range n.ops {
-			writeNumbers(h, number[o.node], int(o.fate))
-			for _, text := range append([]string{string(o.kind), o.name, o.to, o.guard}, o.keep...) {
+			writeNumbers(h, number[o.node], int(o.fate), number[o.other], len(o.keep))
+			texts := append([]string{string(o.kind), o.name, o.to, o.guard}, o.keep...)
+			for _, text := range append(texts, o.stays...) {
 				writeText(h, text)
 			}
 			for _, list := range [][]*nameOp{o.rests, o.under} {

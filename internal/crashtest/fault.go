@@ -104,7 +104,7 @@ func (w *Wrapper) begin(c call) (*Event, action, error) {
 	if w.stopped {
 		return nil, 0, ErrStopped
 	}
-	isSync := c.op == fsguard.OpSync || c.op == fsguard.OpSyncDir
+	isSync := syncs(c.op)
 	e := &Event{Op: c.op, Path: c.path, From: c.from, Group: c.group}
 	if isSync && e.Group == 0 {
 		w.groups++
@@ -161,6 +161,9 @@ func (w *Wrapper) fail(c call, err error) error {
 	if errors.As(err, &named) {
 		return err
 	}
+	if c.op == fsguard.OpExchange {
+		err = fsguard.ExchangeError(err)
+	}
 	return &fsguard.Error{Op: c.op, Name: c.name, Err: err}
 }
 
@@ -181,7 +184,7 @@ func (c call) refuse() {
 	if c.op == fsguard.OpClose {
 		_ = c.do()
 	}
-	if c.on != nil && (c.op == fsguard.OpSync || c.op == fsguard.OpSyncDir) {
+	if c.on != nil && syncs(c.op) {
 		c.on.failSync()
 	}
 }
@@ -218,7 +221,11 @@ func (w *Wrapper) SyncAll(targets ...fsguard.Syncer) error {
 	together := make([]fsguard.Syncer, len(targets))
 	for i, t := range targets {
 		together[i] = t
-		if g, ok := t.(interface{ syncIn(group int) error }); ok {
+		if data, ok := t.(fsguard.Data); ok {
+			if f, ok := data.File.(*faultFile); ok {
+				together[i] = inGroup{f.syncDataIn, group}
+			}
+		} else if g, ok := t.(interface{ syncIn(group int) error }); ok {
 			together[i] = inGroup{g.syncIn, group}
 		}
 	}

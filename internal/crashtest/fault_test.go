@@ -56,6 +56,7 @@ var drivers = map[fsguard.Op]func(b bench) error{
 	fsguard.OpRename:    func(b bench) error { return b.dir.Rename("f", "new") },
 	fsguard.OpMove:      func(b bench) error { return b.dir.Move("f", b.sub, "new") },
 	fsguard.OpMoveNew:   func(b bench) error { return b.dir.MoveNew("f", b.sub, "new") },
+	fsguard.OpExchange:  func(b bench) error { return b.dir.Exchange("f", "sub") },
 	fsguard.OpLink:      func(b bench) error { return b.dir.Link("f", b.sub, "new") },
 	fsguard.OpRemove:    func(b bench) error { return b.dir.Remove("f") },
 	fsguard.OpRemoveDir: func(b bench) error { return b.dir.RemoveDir("sub") },
@@ -64,6 +65,7 @@ var drivers = map[fsguard.Op]func(b bench) error{
 	fsguard.OpWrite:     func(b bench) error { _, err := b.file.WriteAt([]byte("x"), 0); return err },
 	fsguard.OpAllocate:  func(b bench) error { return b.file.Allocate(9) },
 	fsguard.OpSync:      func(b bench) error { return b.file.Sync() },
+	fsguard.OpSyncData:  func(b bench) error { return b.file.SyncData() },
 	fsguard.OpLock:      func(b bench) error { return b.file.Lock(fsguard.Exclusive) },
 	fsguard.OpUnlock:    func(b bench) error { return b.dir.Unlock() },
 	fsguard.OpDup:       dupOnce,
@@ -99,6 +101,7 @@ var otherCalls = map[string]func(b bench) error{
 	"Unlock":    func(b bench) error { return b.file.Unlock() },
 	"Close":     func(b bench) error { return b.file.Close() },
 	"SyncAll":   func(b bench) error { return b.w.SyncAll(b.file) },
+	"DataOf":    func(b bench) error { return b.w.SyncAll(fsguard.DataOf(b.file)) },
 }
 
 func TestEveryOpCanFail(t *testing.T) {
@@ -316,6 +319,10 @@ func TestViolations(t *testing.T) {
 	}{
 		{"all is well", Plan{}, func(b bench) { b.file.Sync(); b.file.Sync(); b.dir.Sync(); b.file.Close() }, nil},
 		{"sync again", FailAt(1, syscall.EIO), func(b bench) { b.file.Sync(); b.file.Sync() },
+			[]string{"sync f (operation 2) on a description whose sync had failed"}},
+		{"syncdata again", FailAt(1, syscall.EIO), func(b bench) { b.file.Sync(); b.file.SyncData() },
+			[]string{"syncdata f (operation 2) on a description whose sync had failed"}},
+		{"sync after syncdata", FailAt(1, syscall.EIO), func(b bench) { b.w.SyncAll(fsguard.DataOf(b.file)); b.file.Sync() },
 			[]string{"sync f (operation 2) on a description whose sync had failed"}},
 		{"sync again in a group", FailAfter(1, syscall.EIO), func(b bench) { b.dir.Sync(); b.w.SyncAll(b.file, b.dir) },
 			[]string{"syncdir . (operation 3) on a description whose sync had failed"}},

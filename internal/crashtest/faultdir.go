@@ -113,6 +113,13 @@ func (d *faultDir) MoveNew(oldName string, to fsguard.Dir, newName string) error
 	return d.between(fsguard.OpMoveNew, oldName, to, newName, d.dir.MoveNew)
 }
 
+// Exchange answers what a plan has it fail with as the kernel's answer comes back.
+func (d *faultDir) Exchange(a, b string) error {
+	c := d.call(fsguard.OpExchange, b, func() error { return d.dir.Exchange(a, b) })
+	c.name, c.from = a+" with "+b, path.Join(d.path, a)
+	return d.w.run(c)
+}
+
 func (d *faultDir) Link(oldName string, to fsguard.Dir, newName string) error {
 	return d.between(fsguard.OpLink, oldName, to, newName, d.dir.Link)
 }

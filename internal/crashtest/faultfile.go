@@ -46,12 +46,19 @@ func (f *faultFile) Allocate(size int64) error {
 	return f.run(fsguard.OpAllocate, func() error { return f.file.Allocate(size) })
 }
 
-func (f *faultFile) Sync() error { return f.syncIn(0) }
+func (f *faultFile) Sync() error     { return f.syncIn(0) }
+func (f *faultFile) SyncData() error { return f.syncDataIn(0) }
 
 func (f *faultFile) syncIn(group int) error {
-	return f.w.run(call{
-		op: fsguard.OpSync, on: f.handle, name: f.Name(), path: f.path, group: group, do: f.file.Sync,
-	})
+	return f.syncAs(fsguard.OpSync, group, f.file.Sync)
+}
+
+func (f *faultFile) syncDataIn(group int) error {
+	return f.syncAs(fsguard.OpSyncData, group, f.file.SyncData)
+}
+
+func (f *faultFile) syncAs(op fsguard.Op, group int, do func() error) error {
+	return f.w.run(call{op: op, on: f.handle, name: f.Name(), path: f.path, group: group, do: do})
 }
 
 // Dup passes on a duplication. The wrapper does not follow the duplicate.

@@ -118,6 +118,9 @@ func (d *Disk) copy(see func(*inode) (map[string]*inode, []byte), unsettled bool
 			for _, o := range n.ops {
 				c := *o
 				c.node, ops[o] = twin(o.node), &c
+				if o.other != nil {
+					c.other = twin(o.other)
+				}
 				t.ops = append(t.ops, &c)
 			}
 		} else {
@@ -195,7 +198,9 @@ func (d *Disk) reachable() []*inode {
 			}
 		}
 		for _, o := range n.ops {
-			add(o.node)
+			if add(o.node); o.other != nil {
+				add(o.other)
+			}
 		}
 	}
 	return list
@@ -237,6 +242,8 @@ func tellContent(choice string, n *inode) string {
 		return "new"
 	case choice == "z":
 		return "new length, zeros where it grew"
+	case choice[0] == 'm':
+		return fmt.Sprintf("mixed, the new pieces being %s", choice[1:])
 	case choice[0] == 'h':
 		return fmt.Sprintf("torn, only the first %s of %d new bytes", choice[1:], n.unsynced())
 	}

@@ -187,6 +187,10 @@ func (g *gateDir) MoveNew(oldName string, to fsguard.Dir, newName string) error 
 	return g.between(fsguard.OpMoveNew, oldName, to, newName, g.s.MoveNew)
 }
 
+func (g *gateDir) Exchange(a, b string) error {
+	return g.at(fsguard.OpExchange, b, func() error { return g.s.Exchange(a, b) })
+}
+
 func (g *gateDir) Link(oldName string, to fsguard.Dir, newName string) error {
 	return g.between(fsguard.OpLink, oldName, to, newName, g.s.Link)
 }
@@ -250,6 +254,8 @@ func (g *gateFile) Allocate(size int64) error {
 }
 
 func (g *gateFile) Sync() error { return g.do(fsguard.OpSync, g.s.Sync) }
+
+func (g *gateFile) SyncData() error { return g.do(fsguard.OpSyncData, g.s.SyncData) }
 
 func (g *gateFile) Dup() (dup *os.File, err error) {
 	err = g.do(fsguard.OpDup, func() (err error) {

@@ -31,10 +31,13 @@ import (
 type nameOp struct {
 	kind fsguard.Op
 	name string
-	to   string   // the new name, of a rename
-	node *inode   // the inode that is named, moved or removed
+	to   string   // the new name, of a rename; the second one of an exchange
+	node *inode   // the inode that is named, moved or removed; of an exchange, that goes to to
 	keep []string // every name that node had in this directory just after
 	fate fate
+
+	other *inode   // of an exchange, the one that goes from to to name
+	stays []string // what keep is of node
 
 	// What it rests on. A sync that makes it durable does the same for rests, for it is
 	// the same journal, but not for under, which gave the target directory its path:
@@ -52,8 +55,11 @@ const (
 )
 
 func (o *nameOp) String() string {
-	if o.kind == fsguard.OpRename {
+	switch o.kind {
+	case fsguard.OpRename:
 		return "rename " + o.name + " to " + o.to
+	case fsguard.OpExchange:
+		return "exchange " + o.name + " with " + o.to
 	}
 	return string(o.kind) + " " + o.name
 }
@@ -68,13 +74,22 @@ func (o *nameOp) apply(names map[string]*inode) {
 		if o.kind == fsguard.OpRename {
 			names[o.to] = o.node
 		}
-		for name, node := range names {
-			if node == o.node && !slices.Contains(o.keep, name) {
-				delete(names, name)
-			}
-		}
+		strip(names, o.node, o.keep)
+	case fsguard.OpExchange:
+		names[o.name], names[o.to] = o.other, o.node
+		strip(names, o.node, o.keep)
+		strip(names, o.other, o.stays)
 	default:
 		names[o.name] = o.node
+	}
+}
+
+// strip takes from n the names that an earlier, partly lost chain of operations gave it.
+func strip(names map[string]*inode, n *inode, keep []string) {
+	for name, node := range names {
+		if node == n && !slices.Contains(keep, name) {
+			delete(names, name)
+		}
 	}
 }
 
@@ -106,6 +121,18 @@ func (n *inode) change(o *nameOp) {
 		for name, node := range n.names {
 			if node == o.node && name != o.name {
 				o.keep = append(o.keep, name)
+			}
+		}
+	}
+	if o.kind == fsguard.OpExchange {
+		o.keep, o.stays = []string{o.to}, []string{o.name}
+		for name, node := range n.names {
+			switch {
+			case name == o.name || name == o.to:
+			case node == o.node:
+				o.keep = append(o.keep, name)
+			case node == o.other:
+				o.stays = append(o.stays, name)
 			}
 		}
 	}
@@ -145,7 +172,7 @@ func (d *Disk) pathTo(dir *inode) (list []*nameOp) {
 	trail := d.root.trail(dir)
 	for i, n := range trail[:max(len(trail)-1, 0)] {
 		for _, o := range n.ops {
-			if o.node == trail[i+1] && !o.durable() {
+			if (o.node == trail[i+1] || o.other == trail[i+1]) && !o.durable() {
 				list = append(list, o)
 			}
 		}

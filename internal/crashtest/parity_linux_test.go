@@ -48,6 +48,7 @@ func TestParityWithTheOS(t *testing.T) {
 		"link ErrExist", "link ErrNotExist", "link EPERM", "link ErrName", "link ok",
 		"move ErrNotExist", "move ENOTEMPTY", "move ENOTDIR", "move EISDIR", "move ErrName", "move ok",
 		"movenew ErrExist", "movenew ErrNotExist", "movenew ErrName", "movenew ok",
+		"exchange ErrNotExist", "exchange ErrName", "exchange ok",
 	} {
 		if !seen[want] {
 			t.Errorf("no run met %q", want)
@@ -159,6 +160,8 @@ func (p *parity) step() string {
 			to = d // a simulated directory moves nowhere else
 		}
 		return say(op, name+" to "+other, move(name, to, other))
+	case 20:
+		return say("exchange", name+" with "+other, d.Exchange(name, other))
 	}
 	if len(p.files) == 0 {
 		return say("nothing", "", nil)

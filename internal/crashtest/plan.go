@@ -37,7 +37,7 @@ type Plan struct {
 	Err  error
 
 	// Match is given the kind and the path below the root: "." for the root, the
-	// new name of a rename, move or link.
+	// new name of a rename, move or link, the second of an exchange.
 	Match func(op fsguard.Op, path string) bool
 	Times int // how many matching operations fail; 0 means all
 
@@ -122,14 +122,19 @@ func (p Plan) decide(n int, op fsguard.Op, path string, matched *int) action {
 	return perform
 }
 
+// syncs reports whether op makes something durable, and nothing else.
+func syncs(op fsguard.Op) bool {
+	return op == fsguard.OpSync || op == fsguard.OpSyncData || op == fsguard.OpSyncDir
+}
+
 // changes reports whether op is numbered even without Plan.Reads: whether it
 // changes the disk, what is durable, or a lock.
 func changes(op fsguard.Op) bool {
 	switch op {
 	case fsguard.OpMkdir, fsguard.OpCreate, fsguard.OpWriteFile, fsguard.OpRename,
-		fsguard.OpMove, fsguard.OpMoveNew, fsguard.OpLink,
+		fsguard.OpMove, fsguard.OpMoveNew, fsguard.OpExchange, fsguard.OpLink,
 		fsguard.OpRemove, fsguard.OpRemoveDir, fsguard.OpSyncDir, fsguard.OpWrite,
-		fsguard.OpAllocate, fsguard.OpSync, fsguard.OpLock, fsguard.OpUnlock:
+		fsguard.OpAllocate, fsguard.OpSync, fsguard.OpSyncData, fsguard.OpLock, fsguard.OpUnlock:
 		return true
 	}
 	return false

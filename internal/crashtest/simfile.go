@@ -81,6 +81,14 @@ func (f *simFile) Sync() error {
 	})
 }
 
+// SyncData is Sync: of what describes a file nothing but its length can be lost here.
+func (f *simFile) SyncData() error {
+	return f.do(fsguard.OpSyncData, f.name, func() error {
+		f.n.sync()
+		return nil
+	})
+}
+
 // Dup answers errors.ErrUnsupported: no descriptor of the operating system stands
 // for a simulated description, and no child could inherit it.
 func (f *simFile) Dup() (*os.File, error) {

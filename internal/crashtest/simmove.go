@@ -26,6 +26,30 @@ func (s *simDir) MoveNew(oldName string, to fsguard.Dir, newName string) error {
 	})
 }
 
+// Exchange swaps two names of this directory, of whatever kind what they mean is.
+func (s *simDir) Exchange(a, b string) error {
+	return s.do(fsguard.OpExchange, a+" with "+b, func() error {
+		for _, name := range []string{a, b} {
+			if err := fsguard.CheckName(name); err != nil {
+				return err
+			}
+		}
+		if err := s.p.d.conf.exchangeErr; err != nil {
+			return fsguard.ExchangeError(err)
+		}
+		for _, name := range []string{a, b} {
+			if _, err := s.find(name); err != nil {
+				return err
+			}
+		}
+		if err := s.changeable(); err != nil {
+			return err
+		}
+		s.p.d.exchange(s.n, a, b, free)
+		return nil
+	})
+}
+
 // Link gives a file a second name. Where links are imitated (see
 // Disk.SetLinksAreSymlinks) it makes symlinks and answers nil.
 func (s *simDir) Link(oldName string, to fsguard.Dir, newName string) error {

@@ -14,8 +14,8 @@ import (
 type Event struct {
 	N     int // 0 if it was not numbered
 	Op    fsguard.Op
-	Path  string // below the root that was opened; the new name of a rename, move or link
-	From  string // the old path of a rename, move or link
+	Path  string // below the root that was opened; the new name of a rename, move or link, the second of an exchange
+	From  string // the old path of a rename, move or link, the first of an exchange
 	Group int    // of a sync: which sync group it was submitted in
 	Err   error
 }
@@ -27,6 +27,9 @@ func (e Event) String() string {
 	}
 	if e.From != "" {
 		from = " from " + e.From
+		if e.Op == fsguard.OpExchange {
+			from = " with " + e.From
+		}
 	}
 	if e.Err != nil {
 		result = " = " + e.Err.Error()
@@ -73,7 +76,7 @@ func (w *Wrapper) Count(ops ...fsguard.Op) (count int) {
 }
 
 // Syncs returns how many syncs of files and directories there were.
-func (w *Wrapper) Syncs() int { return w.Count(fsguard.OpSync, fsguard.OpSyncDir) }
+func (w *Wrapper) Syncs() int { return w.Count(fsguard.OpSync, fsguard.OpSyncData, fsguard.OpSyncDir) }
 
 // SyncGroups returns the paths of the syncs, those submitted by one SyncAll
 // together, in the order in which the groups began. A Sync of its own is a group

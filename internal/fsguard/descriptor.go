@@ -62,8 +62,7 @@ func (d *descriptor) control(f func(fd int) error) error {
 }
 
 // sync is fsync, and F_FULLFSYNC on darwin, where fsync leaves the data in the
-// drive's cache (fsync(2) there). It is not fdatasync: the length of an
-// overwritten file and its blocks are metadata. os retries EINTR.
+// drive's cache (fsync(2) there). os retries EINTR.
 func (d *descriptor) sync(op Op) error {
 	err := d.file.Sync()
 	if err == nil && op == OpSyncDir {

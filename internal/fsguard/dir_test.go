@@ -218,6 +218,7 @@ func testClosedDir(t *testing.T, fsys FS) {
 	wantErr(t, d.Mkdir("b"), OpMkdir, fs.ErrClosed)
 	wantErr(t, d.WriteFile("b", nil), OpWriteFile, fs.ErrClosed)
 	wantErr(t, d.Rename("a", "b"), OpRename, fs.ErrClosed)
+	wantErr(t, d.Exchange("a", "b"), OpExchange, fs.ErrClosed)
 	open, _ := tempDir(t, fsys)
 	creation(t, open, "a", "x")
 	for _, dirs := range [][2]Dir{{d, d}, {d, open}, {open, d}} {

@@ -63,6 +63,7 @@ func exercise(fsys FS, path string) (err error) {
 			return errors.Join(err, equal(string(p), "abc"))
 		}},
 		{"sync", func() error { return f.Sync() }},
+		{"syncdata", func() error { return f.SyncData() }},
 		{"dup", func() error {
 			dup, err := f.Dup()
 			if err != nil {
@@ -71,7 +72,7 @@ func exercise(fsys FS, path string) (err error) {
 			return dup.Close()
 		}},
 		{"syncdir", func() error { return d.Sync() }},
-		{"syncall", func() error { return fsys.SyncAll(f, d, f) }},
+		{"syncall", func() error { return fsys.SyncAll(f, d, DataOf(f)) }},
 		{"close file", func() error { return f.Close() }},
 		{"open", func() (err error) { f, err = d.Open("a"); return err }},
 		{"close again", func() error { return f.Close() }},
@@ -93,6 +94,7 @@ func exercise(fsys FS, path string) (err error) {
 		{"movenew back", func() error {
 			return newOrNot(d.MoveNew("moved", d, "sub"), func() error { return d.Rename("moved", "sub") })
 		}},
+		{"exchange", func() error { return exchangeOrNot(d, "sub", "c") }},
 		{"move back", func() error { return sub.Move("b", d, "a") }},
 		{"close sub", func() error { return sub.Close() }},
 		{"opendir .", func() error { return closed(d.OpenDir(".")) }},
@@ -145,6 +147,21 @@ func newOrNot(err error, other func() error) error {
 	return err
 }
 
+// exchangeOrNot exchanges name with a file made for it, and back, where that is possible.
+func exchangeOrNot(d Dir, name, other string) error {
+	if err := d.WriteFile(other, nil); err != nil {
+		return err
+	}
+	err := d.Exchange(name, other)
+	if err == nil {
+		info, lerr := d.Lstat(name)
+		err = errors.Join(lerr, equal(fmt.Sprint(info.Mode.IsRegular()), "true"), d.Exchange(name, other))
+	} else if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Remove(other))
+}
+
 func equal(got, want string) error {
 	if got != want {
 		return fmt.Errorf("got %q, want %q", got, want)
@@ -179,7 +196,7 @@ func TestExerciseIsComplete(t *testing.T) {
 	called := map[string][]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if fn, isFunc := n.(*ast.FuncDecl); isFunc {
-			return fn.Name.Name == "exercise" || fn.Name.Name == "exerciseLink"
+			return fn.Name.Name == "exercise" || fn.Name.Name == "exerciseLink" || fn.Name.Name == "exchangeOrNot"
 		}
 		if sel, isSel := n.(*ast.SelectorExpr); isSel {
 			if x, isIdent := sel.X.(*ast.Ident); isIdent {

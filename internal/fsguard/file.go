@@ -27,3 +27,7 @@ func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
 // Linux marks the pages clean and a second call would return nil for lost data
 // (fsync(2), "EIO"; lwn.net/Articles/752063), so there must be none.
 func (f *osFile) Sync() error { return f.sync(OpSync) }
+
+// SyncData is fdatasync where a system has it: see there. What is said of a failed Sync
+// holds for it too.
+func (f *osFile) SyncData() error { return wrap(OpSyncData, f.name, fdatasync(f.descriptor)) }

@@ -61,6 +61,7 @@ func testClosedFile(t *testing.T, fsys FS) {
 	wantErr(t, err, OpLock, fs.ErrClosed)
 	wantErr(t, f.Allocate(10), OpAllocate, fs.ErrClosed)
 	wantErr(t, f.Sync(), OpSync, fs.ErrClosed)
+	wantErr(t, f.SyncData(), OpSyncData, fs.ErrClosed)
 	wantErr(t, f.Lock(Exclusive), OpLock, fs.ErrClosed)
 	wantErr(t, f.Unlock(), OpUnlock, fs.ErrClosed)
 }
@@ -74,5 +75,6 @@ func TestSyncErrorKeepsErrno(t *testing.T) {
 	defer f.Close()
 	file := &osFile{f}
 	wantErr(t, file.Sync(), OpSync, unix.EINVAL)
+	wantErr(t, file.SyncData(), OpSyncData, unix.EINVAL)
 	wantErr(t, (&pinned{descriptor: f}).Sync(), OpSyncDir, unix.EINVAL)
 }

@@ -56,6 +56,7 @@ const (
 	OpRename    Op = "rename"
 	OpMove      Op = "move"    // to another directory
 	OpMoveNew   Op = "movenew" // that replaces nothing
+	OpExchange  Op = "exchange"
 	OpLink      Op = "link"
 	OpRemove    Op = "remove"
 	OpRemoveDir Op = "removedir"
@@ -64,6 +65,7 @@ const (
 	OpWrite     Op = "write"
 	OpAllocate  Op = "allocate"
 	OpSync      Op = "sync"
+	OpSyncData  Op = "syncdata" // of a file, without what only describes it
 	OpLock      Op = "lock"
 	OpUnlock    Op = "unlock"
 	OpDup       Op = "dup"
@@ -74,8 +76,8 @@ const (
 // AllOps lists every Op.
 var AllOps = []Op{
 	OpOpenRoot, OpStat, OpSpace, OpInfo, OpLstat, OpReadDir, OpOpenDir, OpMkdir, OpCreate, OpOpen,
-	OpWriteFile, OpRename, OpMove, OpMoveNew, OpLink, OpRemove, OpRemoveDir, OpSyncDir, OpRead,
-	OpWrite, OpAllocate, OpSync, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
+	OpWriteFile, OpRename, OpMove, OpMoveNew, OpExchange, OpLink, OpRemove, OpRemoveDir, OpSyncDir,
+	OpRead, OpWrite, OpAllocate, OpSync, OpSyncData, OpLock, OpUnlock, OpDup, OpWatch, OpClose,
 }
 
 // An Identity is the exact identity of a file. While a descriptor on it is held
@@ -121,6 +123,16 @@ type Locker interface {
 // A Syncer can make its own content durable.
 type Syncer interface{ Sync() error }
 
+// DataOf is f as a Syncer whose Sync is SyncData, for SyncAll.
+func DataOf(f File) Syncer { return Data{f} }
+
+// A Data is what DataOf gives. A wrapper that looks for its own files in the targets of
+// SyncAll looks into it.
+type Data struct{ File File }
+
+// Sync calls SyncData.
+func (d Data) Sync() error { return d.File.SyncData() }
+
 // FS opens directories by path and answers for the filesystem as a whole.
 type FS interface {
 	// OpenRoot pins the directory at path. Symlinks in path are followed.
@@ -144,7 +156,7 @@ type FS interface {
 // A Watch tells that a name in a directory may mean another file than before.
 // Methods may be called concurrently.
 type Watch interface {
-	// C receives when another file was renamed over the name or made there, when
+	// C receives when another file was renamed over or exchanged with the name or made there, when
 	// the name was removed or renamed, and when the watch was lost; not when the file
 	// there, or any other name, changes. Signals that nobody has received yet are
 	// one. C is never closed.
@@ -232,6 +244,15 @@ type Dir interface {
 	// EINVAL, EXDEV) comes back as is. It never falls back on another way.
 	MoveNew(oldName string, to Dir, newName string) error
 
+	// Exchange swaps what the names a and b of this directory mean, of whatever kind each
+	// is, atomically to every reader and to a crash: until Sync either both names have
+	// changed or neither. On an error it may have happened. fs.ErrNotExist if either is
+	// missing; of two names of one file nothing happens, with a nil error.
+	// errors.ErrUnsupported, beside the errno if there is one, where the system or this
+	// filesystem cannot do it (EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP): it never falls back
+	// on another way. An app on Android 8 is killed at the call, and must not make it.
+	Exchange(a, b string) error
+
 	// Link makes newName in the directory to, or here, a second name of the file oldName;
 	// fs.ErrExist if anything is there. It never follows a symlink: where links to
 	// symlinks can be made, newName is one then. The name is durable after Sync of to; on
@@ -279,6 +300,13 @@ type File interface {
 	// not be called on this File again: the kernel may have dropped the data and
 	// would answer nil.
 	Sync() error
+
+	// SyncData makes the file's content durable, and of what describes the file all that
+	// it takes to read that back: its length, and where its blocks are. Not its mtime,
+	// mode or owner, and not its name. That is fdatasync(2), which POSIX calls synchronized
+	// I/O data integrity completion. Where the system has no such call it is Sync. After
+	// a failure of either, neither must be called on this File again.
+	SyncData() error
 
 	// Dup gives a duplicate of the descriptor for a child process to inherit. It is
 	// of this same open file description and has its lock: the lock lives until the

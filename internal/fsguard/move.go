@@ -5,6 +5,7 @@ package fsguard
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,24 @@ func (d *pinned) Move(oldName string, to Dir, newName string) error {
 // tried again after EINTR either.
 func (d *pinned) MoveNew(oldName string, to Dir, newName string) error {
 	return d.two(OpMoveNew, oldName, d.peer(to), newName, renameNew)
+}
+
+// Exchange makes the one call that each system has for it: see exchange. It is not
+// tried again after EINTR: a second try would undo what the first did.
+func (d *pinned) Exchange(a, b string) error {
+	return d.two(OpExchange, a, d, b, func(fromfd int, a string, tofd int, b string) error {
+		return ExchangeError(exchange(fromfd, a, tofd, b))
+	})
+}
+
+// ExchangeError is what Exchange answers where the kernel says err. EINVAL is the
+// filesystem that does not know the flag, for it has no other meaning with two plain names
+// of one directory. The other errnos that say so are errors.ErrUnsupported by themselves.
+func ExchangeError(err error) error {
+	if errors.Is(err, unix.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%w: this filesystem cannot exchange two names: %w", errors.ErrUnsupported, err)
+	}
+	return err
 }
 
 // Link is linkat with flags 0: without AT_SYMLINK_FOLLOW a symlink gets the second
@@ -63,5 +82,9 @@ func (d *pinned) two(op Op, oldName string, to *pinned, newName string, call fun
 			return to.at(newName, func(tofd int, new string) error { return call(fromfd, from, tofd, new) })
 		})
 	}
-	return wrap(op, oldName+" to "+newName, err)
+	between := " to "
+	if op == OpExchange {
+		between = " with "
+	}
+	return wrap(op, oldName+between+newName, err)
 }

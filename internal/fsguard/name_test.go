@@ -52,6 +52,8 @@ func testBadNamesAreRefusedEverywhere(t *testing.T, fsys FS) {
 		{OpMove, func(n string) error { return d.Move("good", d, n) }},
 		{OpMoveNew, func(n string) error { return d.MoveNew(n, d, "good") }},
 		{OpMoveNew, func(n string) error { return d.MoveNew("good", d, n) }},
+		{OpExchange, func(n string) error { return d.Exchange(n, "good") }},
+		{OpExchange, func(n string) error { return d.Exchange("good", n) }},
 		{OpLink, func(n string) error { return d.Link(n, d, "good") }},
 		{OpLink, func(n string) error { return d.Link("good", d, n) }},
 		{OpRemove, d.Remove},

@@ -97,6 +97,9 @@ func TestErrnos(t *testing.T) {
 		{"fsync", unix.EIO, "sync fails"},
 		{"fsync", unix.EINVAL, "sync fails"},
 		{"fsync", unix.EIO, "sync fails paths"},
+		{"fdatasync", unix.EIO, "syncdata fails"},
+		{"fdatasync", unix.ENOSPC, "syncdata fails"},
+		{"fsync", unix.EIO, "syncdata alone"}, // it calls no fsync
 		{"fcntl", unix.EMFILE, "dup fails"},
 		{"fchmod", unix.EPERM, "create fails"},
 		{"fchmodat", unix.EPERM, "mkdir fails"},
@@ -111,6 +114,11 @@ func TestErrnos(t *testing.T) {
 		{"renameat2", unix.EINVAL, "movenew fails"}, // a filesystem that does not know the flag
 		{"renameat2", unix.EXDEV, "movenew fails"},
 		{"renameat2", unix.EINTR, "movenew fails"},
+		{"renameat2", unix.ENOSYS, "exchange fails"},
+		{"renameat2", unix.EINVAL, "exchange fails"},
+		{"renameat2", unix.ENOTSUP, "exchange fails"},
+		{"renameat2", unix.EXDEV, "exchange fails"},
+		{"renameat2", unix.EINTR, "exchange fails"},
 		{"renameat", unix.EXDEV, "move fails"},
 		{"renameat", unix.EINTR, "move fails"},
 	}
@@ -180,9 +188,21 @@ var acts = map[string]func(dir string, errno syscall.Errno) error{
 	},
 	"sync fails":       syncFails(OS()),
 	"sync fails paths": syncFails(Paths()),
-	"link fails":       twoNamesFail(OpLink, Dir.Link),
-	"move fails":       twoNamesFail(OpMove, Dir.Move),
-	"movenew fails":    twoNamesFail(OpMoveNew, Dir.MoveNew),
+	"syncdata fails": func(dir string, errno syscall.Errno) error {
+		return withFile(dir, func(_ Dir, f File) error {
+			return errors.Join(failure(f.SyncData(), OpSyncData, errno),
+				failure(OS().SyncAll(DataOf(f)), OpSyncData, errno), f.Sync())
+		})
+	},
+	"syncdata alone": func(dir string, errno syscall.Errno) error {
+		return withFile(dir, func(_ Dir, f File) error {
+			return errors.Join(f.SyncData(), OS().SyncAll(DataOf(f)), failure(f.Sync(), OpSync, errno))
+		})
+	},
+	"link fails":     twoNamesFail(OpLink, Dir.Link),
+	"move fails":     twoNamesFail(OpMove, Dir.Move),
+	"movenew fails":  twoNamesFail(OpMoveNew, Dir.MoveNew),
+	"exchange fails": exchangeFails,
 	"dup fails": func(dir string, errno syscall.Errno) error {
 		return withFile(dir, func(_ Dir, f File) error {
 			dup, err := f.Dup()
@@ -250,6 +270,29 @@ func twoNamesFail(op Op, do func(d Dir, oldName string, to Dir, newName string) 
 		}
 		return err
 	}
+}
+
+// exchangeFails is an act in which Exchange fails with errno and does nothing in its stead.
+func exchangeFails(dir string, errno syscall.Errno) (err error) {
+	unsupported := errno == unix.EINVAL || errno == unix.ENOSYS || errno == unix.ENOTSUP
+	for _, s := range systems {
+		path := filepath.Join(dir, s.name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return err
+		}
+		err = errors.Join(err, withFileOf(s.fsys, path, func(d Dir, f File) error {
+			if err := d.WriteFile("b", nil); err != nil {
+				return err
+			}
+			xerr := d.Exchange("a", "b")
+			there, lerr := d.Lstat("a")
+			here, ierr := f.Info()
+			names, derr := d.ReadDir()
+			return errors.Join(failure(xerr, OpExchange, errno), lerr, ierr, derr, equal(fmt.Sprint(names), "[a b]"),
+				equal(fmt.Sprint(there.Identity, errors.Is(xerr, errors.ErrUnsupported)), fmt.Sprint(here.Identity, unsupported)))
+		}))
+	}
+	return err
 }
 
 // withFile makes the file "a" that holds "content".

@@ -101,6 +101,12 @@ func TestWatchSignals(t *testing.T) {
 			creation(t, d, "temp", "new")
 			ok(t, d.Rename("temp", "state"))
 		}, 1},
+		{"an exchange with another", func(t *testing.T, d Dir) {
+			creation(t, d, "temp", "new")
+			needExchange(t, d)
+			ok(t, d.Exchange("state", "temp"))
+			ok(t, d.Exchange("temp", "state"))
+		}, 4}, // each takes one away and brings another
 		{"three renames over it", func(t *testing.T, d Dir) {
 			for range 3 {
 				ok(t, d.WriteFile("state", nil))
