@@ -14,27 +14,33 @@ import "time"
 // maxCompany bounds the wait, however slow the store is.
 const maxCompany = 10 * time.Millisecond
 
-// A pace is how long things took of late, the latest counting most.
+// A pace is how long things took of late.
 type pace struct {
-	commit  time.Duration // of what was settled or claimed
-	handler time.Duration // at most that of a commit: one slow handler says little of the next
+	commit  average // of what was settled or claimed
+	handler average // at most that of a commit: one slow handler says little of the next
 }
 
-func (p *pace) committed(took time.Duration) { p.commit = lately(p.commit, took) }
-func (p *pace) handled(took time.Duration)   { p.handler = lately(p.handler, min(took, p.commit)) }
+func (p *pace) committed(took time.Duration) { p.commit.add(took) }
+func (p *pace) handled(took time.Duration)   { p.handler.add(min(took, p.commit.is)) }
 
-func lately(before, took time.Duration) time.Duration {
-	if before == 0 {
-		return took
+// An average counts the latest most.
+type average struct {
+	is    time.Duration
+	known bool
+}
+
+func (a *average) add(took time.Duration) {
+	if !a.known {
+		a.is, a.known = took, true
 	}
-	return before + (took-before)/8
+	a.is += (took - a.is) / 8
 }
 
 // company reports whether it is better to settle what is ready a little later, with
 // more, and sees to it that the loop wakes then.
 func (w *worker) company() bool {
-	most := min(w.pace.commit/2, maxCompany)
-	if w.phase != running || w.pace.handler > most {
+	most := min(w.pace.commit.is/2, maxCompany)
+	if w.phase != running || w.pace.handler.is > most {
 		return false
 	}
 	wait := false

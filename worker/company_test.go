@@ -81,6 +81,8 @@ func TestCompanyIsNotWaitedForLong(t *testing.T) {
 		{"a straggler", ms(4), []time.Duration{0, hour, 0, 0}, []string{"0s: 0, 1", "6ms: 1, 1", "10ms: 1, 1", "14ms: 1, 1"}},
 		{"a straggler on a slow store", time.Minute, []time.Duration{0, hour, 0}, []string{"0s: 0, 1", "1m0.01s: 1, 1", "2m0.01s: 1, 1"}},
 		{"slow ones", ms(4), []time.Duration{ms(3), ms(5), ms(30), ms(30)}, []string{"0s: 0, 1", "7ms: 1, 1", "11ms: 1, 1", "41ms: 1, 1", "45ms: 1, 1"}},
+		{"of a slow one that is done neither", ms(4), append([]time.Duration{0, ms(29)}, make([]time.Duration, 9)...),
+			[]string{"0s: 0, 1", "6ms: 1, 1", "10ms: 1, 1", "14ms: 1, 1", "18ms: 1, 1", "22ms: 1, 1", "26ms: 1, 1", "30ms: 1, 1", "34ms: 2, 1", "38ms: 2, 1"}},
 		{"of one slow one others are not suspected", ms(4), []time.Duration{ms(1), hour, ms(1), ms(1)},
 			[]string{"0s: 0, 1", "6ms: 1, 1", "11ms: 1, 1", "16ms: 1, 1"}},
 	} {
