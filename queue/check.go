@@ -181,6 +181,14 @@ func CheckNamespace(name string) error {
 	return CheckQueue(name)
 }
 
+// checkFailed says why no failed message can have that name in that namespace, or nil.
+func checkFailed(namespace, name string) error {
+	if err := CheckNamespace(namespace); err != nil {
+		return err
+	}
+	return CheckFailedName(name)
+}
+
 // CutError makes any text fit to be kept as a last error: valid UTF-8, at most
 // [MaxErrorBytes] bytes, cut on a rune.
 func CutError(s string) string {
@@ -207,6 +215,13 @@ func checkChange(c Change) error {
 		if err = CheckQueue(c.Queue); err == nil {
 			_, err = c.Options.Checked()
 		}
+	case LoadChange:
+		if err = CheckQueue(c.Queue); err == nil {
+			err = CheckID(c.ID)
+		}
+		if err == nil {
+			_, err = c.Options.Checked()
+		}
 	case ReleaseChange:
 		_, err = c.Options.Checked()
 	case RetryChange:
@@ -215,7 +230,11 @@ func checkChange(c Change) error {
 		_, err = CheckLease(c.Lease)
 	case FailChange:
 		_, err = c.Options.Checked()
-	case AckChange:
+	case AckChange, ReplacePayloadChange, ReapChange:
+	case ReprocessChange:
+		err = checkFailed(c.Options.Namespace, c.FailedName)
+	case PurgeChange:
+		err = checkFailed(c.Options.Namespace, c.FailedName)
 	case CursorChange:
 		if err = CheckQueue(c.Queue); err == nil {
 			err = CheckCursor(c.Cursor)

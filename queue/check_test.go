@@ -194,7 +194,8 @@ func TestCutError(t *testing.T) {
 func TestCheckChanges(t *testing.T) {
 	good := []Change{
 		EnqueueChange{Queue: "a"}, ClaimChange{Queue: "a"}, AckChange{}, ReleaseChange{}, RetryChange{}, ExtendChange{}, FailChange{},
-		CursorChange{Queue: "a"},
+		CursorChange{Queue: "a"}, LoadChange{Queue: "a", ID: "b"}, ReplacePayloadChange{}, ReapChange{},
+		ReprocessChange{FailedName: "a~b.0"}, PurgeChange{FailedName: "a", Options: PurgeOptions{Namespace: "b/c"}},
 	}
 	if err := CheckChanges(good); err != nil {
 		t.Errorf("good ones: %v", err)
@@ -214,6 +215,13 @@ func TestCheckChanges(t *testing.T) {
 		{RetryChange{Options: RetryOptions{Delay: -1}}, ErrInvalid},
 		{ExtendChange{Lease: 1}, ErrInvalid},
 		{FailChange{Options: FailOptions{As: "a b"}}, ErrInvalidName},
+		{LoadChange{Queue: "a/", ID: "b"}, ErrInvalidName},
+		{LoadChange{Queue: "a"}, ErrInvalidName},
+		{LoadChange{Queue: "a", ID: "b", Options: LoadOptions{Lease: 1}}, ErrInvalid},
+		{ReprocessChange{}, ErrInvalidName},
+		{ReprocessChange{FailedName: "a", Options: ReprocessOptions{Namespace: "a/"}}, ErrInvalidName},
+		{PurgeChange{FailedName: "a/b"}, ErrInvalidName},
+		{PurgeChange{FailedName: "a", Options: PurgeOptions{Namespace: ".."}}, ErrInvalidName},
 		{CursorChange{Queue: "a//b"}, ErrInvalidName},
 		{CursorChange{Queue: "a", Cursor: "\xff"}, ErrInvalid},
 		{CursorChange{Queue: "a", Cursor: strings.Repeat("x", MaxCursorBytes+1)}, ErrTooLarge},

@@ -187,7 +187,7 @@ type UncertainError struct {
 	Deadline   time.Time       // what Extend would have returned
 	Failed     string          // what Fail would have returned
 	Cleared    uint64          // what Clear would have returned
-	Outcomes   []Outcome       // what Update would have returned
+	Outcomes   []Outcome       // what Update would have returned; of its deliveries the same holds
 	Refused    error           // the refusal that the call would have met
 
 	Err error // the cause

@@ -99,8 +99,9 @@ type Store interface {
 	SetFailedNamespace(ctx context.Context, queue, namespace string) error
 
 	// Update makes several changes in one commit, in order and across queues: all of
-	// them or none. An outcome stands at the index of its change. A refusal is an
-	// *UpdateError; a claim that finds nothing is none, but see Outcome.Claimed.
+	// them or none; see [Change], also for the batch form of each call. An outcome
+	// stands at the index of its change. A refusal is an *UpdateError; a claim that
+	// finds nothing is none, but see Outcome.Claimed.
 	Update(ctx context.Context, changes ...Change) ([]Outcome, error)
 
 	// Cursor reads a queue's cursor; empty: none was set.

@@ -81,11 +81,7 @@ func (s *Store) Load(ctx context.Context, name, id string, o queue.LoadOptions) 
 	err = s.submit(ctx, &call{
 		writes: true, grows: true,
 		decide: func(v *view) (err error) {
-			holder, err := s.holderUnless(o.WithoutHolder, v.pins)
-			if err != nil {
-				return err
-			}
-			out, err = v.draft.load(name, id, taking{max: 1, lease: o.Lease, holder: holder, label: o.Label}, v.load, v.dead)
+			out, err = s.load(v, name, id, o)
 			return err
 		},
 		uncertain: func(u *queue.UncertainError) { u.Deliveries = []queue.Delivery{out} },
@@ -94,6 +90,14 @@ func (s *Store) Load(ctx context.Context, name, id string, o queue.LoadOptions) 
 		return queue.Delivery{}, err
 	}
 	return out, nil
+}
+
+func (s *Store) load(v *view, name, id string, o queue.LoadOptions) (queue.Delivery, error) {
+	holder, err := s.holderUnless(o.WithoutHolder, v.pins)
+	if err != nil {
+		return queue.Delivery{}, err
+	}
+	return v.draft.load(name, id, taking{max: 1, lease: o.Lease, holder: holder, label: o.Label}, v.load, v.dead)
 }
 
 func checkNames(name, id string) error {

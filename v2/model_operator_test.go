@@ -158,13 +158,16 @@ func (m *modelRun) settling(x queue.Receipt, change queue.Change, make func(q *l
 // change draws one. Claims name no holder: there is no process file behind a rig.
 func (m *modelRun) change() modelChange {
 	name := m.queueName()
-	kind := rapid.SampledFrom([]string{"enqueue", "claim", "cursor", "ack", "release", "retry", "extend", "fail"}).Draw(m.t, "change")
+	kind := rapid.SampledFrom(append([]string{"enqueue", "claim", "cursor", "ack", "release", "retry", "extend", "fail"}, namedKinds...)).Draw(m.t, "change")
 	x, ok := queue.Receipt{}, false
-	if kind != "enqueue" && kind != "claim" && kind != "cursor" {
+	if !slices.Contains([]string{"enqueue", "claim", "cursor", "load", "reprocess", "purge"}, kind) {
 		if x, ok = m.receipt(); !ok {
 			kind = "enqueue"
 		}
 		x.Attempt += rapid.SampledFrom([]uint64{0, 0, 0, 1}).Draw(m.t, "of a claim to come")
+	}
+	if slices.Contains(namedKinds, kind) {
+		return m.namedChange(kind, x)
 	}
 	switch kind {
 	case "enqueue":

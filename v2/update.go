@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 
 	"example.com/holdfast/queue"
 )
@@ -15,8 +16,8 @@ type step func(v *view) (queue.Outcome, error)
 // store: all of them or none. On nil all are durable. What one change meets, a refusal
 // or a payload that cannot be read now, is a *queue.UpdateError and leaves no trace;
 // other errors are those of every call that changes the store.
-// An update that only settles and extends may use the reserve on a full disk; one that
-// enqueues or claims too is refused there, so settle alone then.
+// An update that only settles, extends, reaps and purges may use the reserve on a full
+// disk; one that brings anything else is refused there, so settle alone then.
 func (s *Store) Update(ctx context.Context, changes ...queue.Change) ([]queue.Outcome, error) {
 	if err := queue.CheckChanges(changes); err != nil {
 		return nil, err
@@ -62,7 +63,8 @@ func (v *view) update(steps []step) ([]queue.Outcome, error) {
 	return out, nil
 }
 
-// step prepares one change, and notes in c what a commit with it needs.
+// step prepares one change, and notes in c what a commit with it needs: the same as its
+// call does, and the reserve only where all changes may have it.
 func (s *Store) step(c *call, change queue.Change) (step, error) {
 	switch x := change.(type) {
 	case queue.EnqueueChange:
@@ -87,8 +89,34 @@ func (s *Store) step(c *call, change queue.Change) (step, error) {
 			out.Claimed, err = s.claim(v, x.Queue, o)
 			return out, err
 		}, nil
+	case queue.LoadChange:
+		o, err := x.Options.Checked()
+		if err != nil {
+			return nil, err
+		}
+		c.grows, c.settles = true, false
+		return func(v *view) (out queue.Outcome, err error) {
+			out.Claimed, err = s.loaded(v, x.Queue, x.ID, o)
+			return out, err
+		}, nil
+	case queue.ReplacePayloadChange:
+		if err := queue.CheckPayload(x.Payload, s.opts.MaxPayloadBytes, s.opts.MaxPayloadDepth); err != nil {
+			return nil, err
+		}
+		payload := append([]byte(nil), x.Payload...)
+		c.grows, c.settles = true, false
+		c.bytes += int64(len(payload))
+		c.objects += ownObjects(arrival{payload: payload})
+		return func(v *view) (queue.Outcome, error) {
+			return queue.Outcome{}, v.draft.replacePayload(x.Receipt, payload)
+		}, nil
+	case queue.ReprocessChange:
+		c.grows, c.settles = true, false
+		return func(v *view) (queue.Outcome, error) {
+			return queue.Outcome{}, v.draft.reprocess(x.Options.Namespace, x.FailedName)
+		}, nil
 	case queue.CursorChange:
-		c.settles = false
+		c.grows, c.settles = true, false
 		return func(v *view) (queue.Outcome, error) {
 			return queue.Outcome{}, v.draft.setCursor(x.Queue, x.Cursor)
 		}, nil
@@ -96,7 +124,22 @@ func (s *Store) step(c *call, change queue.Change) (step, error) {
 	return settlement(change)
 }
 
-// settlement prepares a change that takes a receipt.
+// loaded is a load whose damaged message, which moves to failed, refuses nothing: the
+// other changes happen beside that.
+func (s *Store) loaded(v *view, name, id string, o queue.LoadOptions) (out queue.Claimed, err error) {
+	d, err := s.load(v, name, id, o)
+	var damaged *queue.DamagedError
+	switch {
+	case errors.As(err, &damaged):
+		out.Damaged = []*queue.DamagedError{damaged}
+		return out, nil
+	case err == nil:
+		out.Deliveries = []queue.Delivery{d}
+	}
+	return out, err
+}
+
+// settlement prepares a change that may use the reserve.
 func settlement(change queue.Change) (step, error) {
 	switch x := change.(type) {
 	case queue.AckChange:
@@ -123,6 +166,20 @@ func settlement(change queue.Change) (step, error) {
 			out.Failed, err = v.draft.fail(x.Receipt, o.Cause, o.As)
 			return out, err
 		}, err
+	case queue.ReapChange:
+		o, err := queue.ReapOptions{Receipt: &x.Receipt, MaxLapses: x.MaxLapses}.Checked()
+		return func(v *view) (out queue.Outcome, err error) {
+			v.reaps = true
+			reaped, err := v.draft.reapOne(x.Receipt, o.MaxLapses)
+			if err == nil {
+				out.Returned = reaped[0]
+			}
+			return out, err
+		}, err
+	case queue.PurgeChange:
+		return func(v *view) (queue.Outcome, error) {
+			return queue.Outcome{}, v.draft.purge(x.Options.Namespace, x.FailedName)
+		}, nil
 	}
 	panic("holdfast: a change that CheckChanges let through and nobody knows")
 }

@@ -49,6 +49,13 @@ func fitting(ready []*held) []*held {
 // made takes what a commit came to.
 func (w *worker) made(b *batch, outcomes []queue.Outcome, began mark) {
 	w.settling.reset()
+	found := 0
+	for _, o := range outcomes[b.claims:] {
+		found += len(o.Claimed.Deliveries) + len(o.Claimed.Damaged)
+	}
+	if len(b.ready)+found > 0 { // else nothing was committed
+		w.pace.committed(w.now.Sub(began.at))
+	}
 	for i, m := range b.ready {
 		w.settled(m, outcomes[b.first[i]].Returned)
 	}

@@ -37,7 +37,9 @@
 // Run has one loop that owns all state. Handlers run in a goroutine each, as many as
 // Concurrency says. At most one store call that changes something is under way, in a
 // goroutine of its own, so that a slow disk holds up no timer; one more parks in
-// Store.WaitDue while nothing is due. Nothing polls: an idle worker wakes for its
+// Store.WaitDue while nothing is due. What is ready meanwhile is settled by the next one,
+// together; with several slots that waits a moment, half a commit at most, for handlers
+// that were just started and are quick as a rule. Nothing polls: an idle worker wakes for its
 // reaping and for nothing else.
 //
 // A panic in a goroutine that a handler started itself ends the program; Go gives

@@ -69,7 +69,11 @@ func about(kind EventKind, m *held) Event {
 // tell logs an event and gives it to the observer. A panic in either must not take
 // the worker down with the messages in its hands.
 func (w *worker) tell(e Event, cause string) {
-	w.guard("log", func() { w.o.Logger.LogAttrs(w.base, e.level(), "worker: "+string(e.Kind), e.attrs(cause)...) })
+	w.guard("log", func() {
+		if level := e.level(); w.o.Logger.Enabled(w.base, level) { // most events of a busy worker are for debugging
+			w.o.Logger.LogAttrs(w.base, level, "worker: "+string(e.Kind), e.attrs(cause)...)
+		}
+	})
 	if w.o.Observe != nil {
 		w.guard("observer", func() { w.o.Observe(e) })
 	}

@@ -59,6 +59,7 @@ type result struct {
 // finish takes the result of a handler.
 func (w *worker) finish(m *held, v verdict) {
 	m.elapsed = w.now.Sub(m.started)
+	w.pace.handled(m.elapsed)
 	if v.panicked {
 		e := about(EventPanicked, m)
 		e.Err, e.Elapsed = v.err, m.elapsed

@@ -35,6 +35,7 @@ type worker struct {
 	jumps int       // seen so far
 
 	settling, renewing, reaping, waiting patience
+	pace                                 pace
 
 	passed      bool // claims that failed before gave way to settlements
 	justRenewed bool // the last store call was a renewal
@@ -113,6 +114,20 @@ func (w *worker) run(ctx context.Context) error {
 		}
 		w.tick() // first: what happened is judged by the clock of now
 		happened()
+		w.finishMore()
+	}
+}
+
+// finishMore takes the results that are there by now: one turn, and one commit, is
+// enough for all of them.
+func (w *worker) finishMore() {
+	for {
+		select {
+		case r := <-w.results:
+			w.finish(r.m, r.v)
+		default:
+			return
+		}
 	}
 }
 

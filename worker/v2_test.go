@@ -62,6 +62,56 @@ func TestOneCommitForEachMessageOnDisk(t *testing.T) {
 	}
 }
 
+// With a producer that keeps ahead, a message costs two commits: its enqueue, and the ack
+// that claims the next one.
+func TestTwoCommitsForEachMessageOnDisk(t *testing.T) {
+	store, err := holdfast.Create(t.Context(), filepath.Join(t.TempDir(), "store"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	revision := func() uint64 {
+		t.Helper()
+		st, err := store.Status(context.Background(), queue.StatusOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Revision
+	}
+	const messages = 10
+	before := revision()
+	q := queue.New[int](store, "mail")
+	produce := func(n int) error {
+		if n == messages {
+			return nil
+		}
+		_, err := q.Enqueue(context.Background(), n, queue.EnqueueOptions{})
+		return err
+	}
+	if err := produce(0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = worker.Run(ctx, q, func(_ context.Context, m *queue.Received[int]) error { return produce(m.Value + 1) }, worker.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		Observe: func(e worker.Event) {
+			if e.Kind == worker.EventAcked {
+				if st, err := store.Status(context.Background(), queue.StatusOptions{}); err != nil || st.Complete() {
+					cancel()
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two for each, and the first claim.
+	if got, want := revision()-before, uint64(2*messages+1); got != want {
+		t.Errorf("%d commits for %d messages, want %d", got, messages, want)
+	}
+}
+
 // A store that is closed under the worker ends it.
 func TestStoreOnDiskClosed(t *testing.T) {
 	store, err := holdfast.Create(t.Context(), filepath.Join(t.TempDir(), "store"), nil)

@@ -20,6 +20,9 @@ type share struct {
 // settled.
 func (w *worker) work() bool {
 	ready := fitting(w.ready())
+	if len(ready) > 0 && w.company() {
+		return false
+	}
 	open, failing := w.open(ready)
 	free := w.o.Concurrency - len(w.held)
 	if len(failing) > 0 && free > 0 && (w.passed || len(ready) == 0 && len(open) == 0) {

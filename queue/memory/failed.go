@@ -70,13 +70,15 @@ func (s *Store) Purge(ctx context.Context, name string, o queue.PurgeOptions) er
 	if err := checkFailed(o.Namespace, name); err != nil {
 		return err
 	}
-	return s.change(ctx, func(d *draft) error {
-		f := d.st.failed[failedName{o.Namespace, name}]
-		if f == nil {
-			return fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
-		}
-		d.queue(f.queue).counters.Purged++
-		d.setFailed(failedName{o.Namespace, name}, nil)
-		return nil
-	})
+	return s.change(ctx, func(d *draft) error { return d.purge(failedName{o.Namespace, name}) })
+}
+
+func (d *draft) purge(name failedName) error {
+	f := d.st.failed[name]
+	if f == nil {
+		return fmt.Errorf("%q: %w", name.name, queue.ErrNotFailed)
+	}
+	d.queue(f.queue).counters.Purged++
+	d.setFailed(name, nil)
+	return nil
 }

@@ -102,14 +102,16 @@ func (s *Store) ReplacePayload(ctx context.Context, r queue.Receipt, payload []b
 		return err
 	}
 	payload = bytes.Clone(payload)
-	return s.change(ctx, func(d *draft) error {
-		q, m, err := d.held(r)
-		if err != nil {
-			return err
-		}
-		c := *m
-		c.payload = payload
-		d.replace(q, &c)
-		return nil
-	})
+	return s.change(ctx, func(d *draft) error { return d.replacePayload(r, payload) })
+}
+
+func (d *draft) replacePayload(r queue.Receipt, payload []byte) error {
+	q, m, err := d.held(r)
+	if err != nil {
+		return err
+	}
+	c := *m
+	c.payload = payload
+	d.replace(q, &c)
+	return nil
 }

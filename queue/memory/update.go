@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -16,11 +17,17 @@ func (s *Store) Update(ctx context.Context, changes ...queue.Change) ([]queue.Ou
 	}
 	arrivals := make([]arrival, len(changes))
 	for i, c := range changes {
-		if c, ok := c.(queue.EnqueueChange); ok {
-			var err error
-			if arrivals[i], err = s.arrive(c.Message); err != nil {
-				return nil, &queue.UpdateError{Index: i, Err: err}
+		var err error
+		switch c := c.(type) {
+		case queue.EnqueueChange:
+			arrivals[i], err = s.arrive(c.Message)
+		case queue.ReplacePayloadChange:
+			if err = s.checkPayload(c.Payload); err == nil {
+				arrivals[i].message.payload = bytes.Clone(c.Payload)
 			}
+		}
+		if err != nil {
+			return nil, &queue.UpdateError{Index: i, Err: err}
 		}
 	}
 	out := make([]queue.Outcome, len(changes))
@@ -39,7 +46,8 @@ func (s *Store) Update(ctx context.Context, changes ...queue.Change) ([]queue.Ou
 	return out, nil
 }
 
-// apply makes one change of an Update. The arrival is that of an enqueue.
+// apply makes one change of an Update. The arrival is that of an enqueue, or holds the
+// payload that replaces another.
 func (d *draft) apply(c queue.Change, a arrival) (out queue.Outcome, err error) {
 	switch c := c.(type) {
 	case queue.EnqueueChange:
@@ -47,6 +55,13 @@ func (d *draft) apply(c queue.Change, a arrival) (out queue.Outcome, err error) 
 	case queue.ClaimChange:
 		if c.Options, err = c.Options.Checked(); err == nil {
 			out.Claimed = d.claim(c.Queue, c.Options)
+		}
+	case queue.LoadChange:
+		if c.Options, err = c.Options.Checked(); err == nil {
+			var loaded queue.Delivery
+			if loaded, err = d.load(c.Queue, c.ID, c.Options); err == nil {
+				out.Claimed.Deliveries = []queue.Delivery{loaded}
+			}
 		}
 	case queue.AckChange:
 		err = d.ack(c.Receipt)
@@ -64,10 +79,31 @@ func (d *draft) apply(c queue.Change, a arrival) (out queue.Outcome, err error) 
 		if c.Options, err = c.Options.Checked(); err == nil {
 			out.Failed, err = d.fail(c.Receipt, c.Options)
 		}
+	case queue.ReplacePayloadChange:
+		err = d.replacePayload(c.Receipt, a.message.payload)
+	case queue.ReapChange:
+		out.Returned, err = d.reapNamed(c)
+	case queue.ReprocessChange:
+		err = d.reprocess(failedName{c.Options.Namespace, c.FailedName})
+	case queue.PurgeChange:
+		err = d.purge(failedName{c.Options.Namespace, c.FailedName})
 	case queue.CursorChange:
 		d.set(c.Queue, func(f *figures) { f.cursor = c.Cursor })
 	}
 	return out, err
+}
+
+// reapNamed ends one named claim.
+func (d *draft) reapNamed(c queue.ReapChange) (queue.Returned, error) {
+	o, err := queue.ReapOptions{Receipt: &c.Receipt, MaxLapses: c.MaxLapses}.Checked()
+	if err != nil {
+		return queue.Returned{}, err
+	}
+	out, err := d.reapOne(c.Receipt, o.MaxLapses)
+	if err != nil {
+		return queue.Returned{}, err
+	}
+	return out[0], nil
 }
 
 // Cursor reads a queue's cursor; empty: none was set.

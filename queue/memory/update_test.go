@@ -101,6 +101,11 @@ func TestUpdateIsAtomic(t *testing.T) {
 			queue.ClaimChange{Queue: "new"},
 			queue.CursorChange{Queue: "mail", Cursor: "2"},
 			queue.CursorChange{Queue: "other", Cursor: "2"},
+			queue.LoadChange{Queue: "desk", ID: "d1"},
+			queue.ReplacePayloadChange{Receipt: r["d2"], Payload: []byte(`2`)},
+			queue.ReapChange{Receipt: r["d3"]},
+			queue.ReprocessChange{FailedName: "d4"},
+			queue.PurgeChange{FailedName: "d5"},
 		}
 	}
 	scene := func(t *testing.T) (*scene, map[string]queue.Receipt) {
@@ -110,6 +115,19 @@ func TestUpdateIsAtomic(t *testing.T) {
 		r := map[string]queue.Receipt{}
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 			r[id] = s.take(id).Receipt
+		}
+		for _, id := range []string{"d1", "d2", "d3", "d4", "d5"} {
+			_, err := s.Enqueue(bg, "desk", queue.Message{ID: id, Payload: []byte(`1`)})
+			s.must(err)
+			if id != "d1" {
+				d, err := s.Load(bg, "desk", id, queue.LoadOptions{})
+				s.must(err)
+				r[id] = d.Receipt
+			}
+		}
+		for _, id := range []string{"d4", "d5"} {
+			_, err := s.Fail(bg, r[id], queue.FailOptions{})
+			s.must(err)
 		}
 		reap := r["f"]
 		s.reaps(queue.ReapOptions{Receipt: &reap}, 1)
@@ -150,6 +168,10 @@ func TestUpdateRefusals(t *testing.T) {
 		{"a live ID", queue.EnqueueChange{Queue: "mail", Message: queue.Message{ID: "m", Payload: []byte(`1`)}}, queue.ErrDuplicate},
 		{"delay", queue.RetryChange{Receipt: r, Options: queue.RetryOptions{Delay: -1}}, queue.ErrInvalid},
 		{"lease", queue.ExtendChange{Receipt: r, Lease: 1}, queue.ErrInvalid},
+		{"another payload", queue.ReplacePayloadChange{Receipt: r, Payload: []byte(`{`)}, queue.ErrInvalidPayload},
+		{"an unknown ID", queue.LoadChange{Queue: "mail", ID: "unknown"}, queue.ErrNotFound},
+		{"a leased message", queue.LoadChange{Queue: "mail", ID: "m"}, queue.ErrLeased},
+		{"a failed name", queue.PurgeChange{FailedName: "m"}, queue.ErrNotFailed},
 		{"cursor", queue.CursorChange{Queue: "mail", Cursor: strings.Repeat("x", queue.MaxCursorBytes+1)}, queue.ErrTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {

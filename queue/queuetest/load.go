@@ -28,6 +28,7 @@ func (s *scene) cannotLoad(name, id string, want error) {
 		_, err := s.Store.Load(s.ctx, name, id, queue.LoadOptions{})
 		return err
 	})
+	s.refusedAt(0, want, queue.LoadChange{Queue: name, ID: id})
 }
 
 func loadSchedule(s *scene) {

@@ -40,6 +40,7 @@ func runCell(s *scene, c Cell, happens func(s *scene, d queue.Delivery)) {
 		s.must(s.settle(c.Call, d.Receipt))
 	} else {
 		s.loses(d.Receipt, c.Refused, c.Current, func() error { return s.settle(c.Call, d.Receipt) })
+		s.loses(d.Receipt, c.Refused, c.Current, func() error { return s.settle(jointly+c.Call, d.Receipt) })
 	}
 	equal(s, "stands", s.standing(d.Receipt.Generation), c.After)
 	s.audit()
@@ -52,9 +53,11 @@ func (s *scene) sweep() {
 	s.must(err)
 	page, err := s.Store.ListFailed(s.ctx, queue.FailedOptions{}, queue.ListOptions{})
 	s.must(err)
+	var purge []queue.Change
 	for _, e := range page.Entries {
-		s.must(s.Store.Purge(s.ctx, e.FailedName, queue.PurgeOptions{}))
+		purge = append(purge, queue.PurgeChange{FailedName: e.FailedName})
 	}
+	s.update(purge...)
 }
 
 // standing finds a generation in the whole store.

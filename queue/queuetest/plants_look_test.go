@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 
 	"example.com/holdfast/queue"
+	"example.com/holdfast/queue/queuetest"
 )
 
 // commitPlants do by halves what must be done whole.
@@ -42,6 +44,34 @@ var commitPlants = []plant{
 			var refused *queue.UpdateError
 			if errors.As(err, &refused) {
 				refused.Index++
+			}
+			return out, err
+		}
+	})},
+	{"a large update is two commits", "joint/a hundred of each call in one commit", bend(func(b *bent) {
+		b.update = func(ctx context.Context, changes ...queue.Change) ([]queue.Outcome, error) {
+			n := min(len(changes), 50)
+			outs, err := b.Store.Update(ctx, changes[:n]...)
+			if err != nil || n == len(changes) {
+				return outs, err
+			}
+			more, err := b.Store.Update(ctx, changes[n:]...)
+			return append(outs, more...), err
+		}
+	})},
+	{"an update replaces no payload", "joint/another payload and what follows", leavesOut(func(c queue.Change) bool {
+		_, is := c.(queue.ReplacePayloadChange)
+		return is
+	})},
+	{"an update purges nothing", "joint/what each brings back", leavesOut(func(c queue.Change) bool {
+		_, is := c.(queue.PurgeChange)
+		return is
+	})},
+	{"an update reaps what came back", "matrix/reaped/reap", bend(func(b *bent) {
+		b.update = func(ctx context.Context, changes ...queue.Change) ([]queue.Outcome, error) {
+			out, err := b.Store.Update(ctx, changes...)
+			if _, reaps := changes[0].(queue.ReapChange); reaps && len(changes) == 1 && errors.Is(err, queue.ErrStale) {
+				return make([]queue.Outcome, 1), nil
 			}
 			return out, err
 		}
@@ -177,4 +207,19 @@ var lookPlants = []plant{
 			}
 		}
 	})},
+}
+
+// leavesOut makes updates pass by some changes.
+func leavesOut(which func(c queue.Change) bool) func(queuetest.Engine) queue.Store {
+	return bend(func(b *bent) {
+		b.update = func(ctx context.Context, changes ...queue.Change) ([]queue.Outcome, error) {
+			made := slices.Clone(changes)
+			for i, c := range made {
+				if which(c) {
+					made[i] = queue.CursorChange{Queue: "no/such"} // which is unset as it is
+				}
+			}
+			return b.Store.Update(ctx, made...)
+		}
+	})
 }

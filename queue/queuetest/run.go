@@ -65,6 +65,7 @@ var groups = []struct {
 	{"lanes", laneTrials},
 	{"fair", fairTrials},
 	{"update", updateTrials},
+	{"joint", jointTrials},
 	{"undone", undoneTrials},
 	{"cursor", cursorTrials},
 	{"namespaces", namespaceTrials},

@@ -26,6 +26,7 @@ type scene struct {
 const (
 	mail   = "mail"
 	spool  = "spool/out"
+	desk   = "desk"
 	minute = time.Minute
 )
 

@@ -31,9 +31,10 @@ type settlement struct {
 	call func(r queue.Receipt) error
 }
 
-// settlements are every call that takes a receipt.
+// settlements are every call that takes a receipt, and the change of an Update that is
+// that call, which must answer the same.
 func (s *scene) settlements() []settlement {
-	return []settlement{
+	all := []settlement{
 		{"ack", func(r queue.Receipt) error { return s.Store.Ack(s.ctx, r) }},
 		{"release", func(r queue.Receipt) error { return s.Store.Release(s.ctx, r, queue.ReleaseOptions{}) }},
 		{"retry", func(r queue.Receipt) error {
@@ -58,6 +59,35 @@ func (s *scene) settlements() []settlement {
 			return err
 		}},
 	}
+	for _, c := range settlingChanges {
+		all = append(all, settlement{jointly + c.name, func(r queue.Receipt) error {
+			_, err := s.Store.Update(s.ctx, c.change(r))
+			return err
+		}})
+	}
+	return all
+}
+
+// jointly stands before the name of a call that is made as a change of an Update.
+const jointly = "update: "
+
+// settlingChanges are the changes that take a receipt.
+var settlingChanges = []struct {
+	name   string
+	change func(r queue.Receipt) queue.Change
+}{
+	{"ack", func(r queue.Receipt) queue.Change { return queue.AckChange{Receipt: r} }},
+	{"release", func(r queue.Receipt) queue.Change { return queue.ReleaseChange{Receipt: r} }},
+	{"retry", func(r queue.Receipt) queue.Change { return queue.RetryChange{Receipt: r} }},
+	{"retry at the cap", func(r queue.Receipt) queue.Change {
+		return queue.RetryChange{Receipt: r, Options: queue.RetryOptions{MaxFailures: 1}}
+	}},
+	{"extend", func(r queue.Receipt) queue.Change { return queue.ExtendChange{Receipt: r, Lease: minute} }},
+	{"fail", func(r queue.Receipt) queue.Change { return queue.FailChange{Receipt: r} }},
+	{"replace payload", func(r queue.Receipt) queue.Change {
+		return queue.ReplacePayloadChange{Receipt: r, Payload: []byte(`"new"`)}
+	}},
+	{"reap", func(r queue.Receipt) queue.Change { return queue.ReapChange{Receipt: r} }},
 }
 
 // settle makes the named call.
@@ -152,6 +182,7 @@ func settlePayloadRefused(s *scene) {
 		{nested(s.MaxPayloadDepth + 1), queue.ErrInvalidPayload}, {blank(s.MaxPayloadBytes + 1), queue.ErrTooLarge},
 	} {
 		s.refuses(c.want, func() error { return s.Store.ReplacePayload(s.ctx, r, []byte(c.payload)) })
+		s.refusedAt(0, c.want, queue.ReplacePayloadChange{Receipt: r, Payload: []byte(c.payload)})
 	}
 	s.ack(r)
 }

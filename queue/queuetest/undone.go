@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/holdfast/queue"
 )
@@ -25,6 +26,14 @@ func stage(s *scene) (changes []queue.Change, free queue.Receipt) {
 	s.put(mail, "c", how(queue.Replace)) // behind the claimed one
 	s.Advance(minute)
 	equal(s, "reaped", reapedIDs(s.reap(queue.ReapOptions{Limit: 4})), "a b c d") // the others are overdue
+	s.puts(desk, "r", "n", "p", "q", "i")
+	s.put(desk, "l", s.after(time.Hour))
+	for _, id := range []string{"p", "q", "i"} {
+		s.fail(s.load(desk, id).Receipt, "before")
+	}
+	s.puts(desk, "i") // whose ID is in flight
+	s.load(desk, "i")
+	held, named := s.load(desk, "r").Receipt, s.load(desk, "n").Receipt
 	return []queue.Change{
 		queue.AckChange{Receipt: ds[0].Receipt},
 		queue.ReleaseChange{Receipt: ds[1].Receipt, Options: queue.ReleaseOptions{Delay: minute}},
@@ -38,6 +47,11 @@ func stage(s *scene) (changes []queue.Change, free queue.Receipt) {
 		queue.ClaimChange{Queue: spool},
 		queue.CursorChange{Queue: mail, Cursor: "after"},
 		queue.CursorChange{Queue: "only/a/cursor", Cursor: "after"},
+		queue.LoadChange{Queue: desk, ID: "l"},
+		queue.ReplacePayloadChange{Receipt: held, Payload: []byte(`"after"`)},
+		queue.ReapChange{Receipt: named},
+		queue.ReprocessChange{FailedName: "p"},
+		queue.PurgeChange{FailedName: "q"},
 	}, ds[5].Receipt
 }
 
@@ -102,6 +116,54 @@ var undoneBy = []struct {
 	{"claim of too many", queue.ErrInvalid, func(queue.Receipt) queue.Change {
 		return queue.ClaimChange{Queue: mail, Options: queue.ClaimOptions{Max: queue.MaxClaim + 1}}
 	}},
+	{"load of an unknown ID", queue.ErrNotFound, func(queue.Receipt) queue.Change {
+		return queue.LoadChange{Queue: desk, ID: "unknown"}
+	}},
+	{"load of a leased message", queue.ErrLeased, func(queue.Receipt) queue.Change {
+		return queue.LoadChange{Queue: desk, ID: "r"}
+	}},
+	{"load under a bad ID", queue.ErrInvalidName, func(queue.Receipt) queue.Change {
+		return queue.LoadChange{Queue: desk, ID: "r/r"}
+	}},
+	{"load with a bad lease", queue.ErrInvalid, func(queue.Receipt) queue.Change {
+		return queue.LoadChange{Queue: desk, ID: "l", Options: queue.LoadOptions{Lease: -7}}
+	}},
+	{"another payload for a stale receipt", queue.ErrStale, func(r queue.Receipt) queue.Change {
+		return queue.ReplacePayloadChange{Receipt: spoilt(r, future), Payload: []byte("1")}
+	}},
+	{"another payload for a message gone", queue.ErrGone, func(r queue.Receipt) queue.Change {
+		return queue.ReplacePayloadChange{Receipt: spoilt(r, unknown), Payload: []byte("1")}
+	}},
+	{"another payload that is bad", queue.ErrInvalidPayload, func(r queue.Receipt) queue.Change {
+		return queue.ReplacePayloadChange{Receipt: r, Payload: []byte("{")}
+	}},
+	{"reaping of a stale receipt", queue.ErrStale, func(r queue.Receipt) queue.Change {
+		return queue.ReapChange{Receipt: spoilt(r, future)}
+	}},
+	{"reaping of another store's receipt", queue.ErrInvalidReceipt, func(r queue.Receipt) queue.Change {
+		return queue.ReapChange{Receipt: spoilt(r, elsewhere)}
+	}},
+	{"reprocess under an unknown name", queue.ErrNotFailed, func(queue.Receipt) queue.Change {
+		return queue.ReprocessChange{FailedName: "unknown"}
+	}},
+	{"reprocess in another namespace", queue.ErrNotFailed, func(queue.Receipt) queue.Change {
+		return queue.ReprocessChange{FailedName: "failed", Options: queue.ReprocessOptions{Namespace: "spooled"}}
+	}},
+	{"reprocess of an ID in flight", queue.ErrInFlight, func(queue.Receipt) queue.Change {
+		return queue.ReprocessChange{FailedName: "i"}
+	}},
+	{"reprocess under a bad name", queue.ErrInvalidName, func(queue.Receipt) queue.Change {
+		return queue.ReprocessChange{FailedName: "a/b"}
+	}},
+	{"purge under an unknown name", queue.ErrNotFailed, func(queue.Receipt) queue.Change {
+		return queue.PurgeChange{FailedName: "unknown"}
+	}},
+	{"purge in another namespace", queue.ErrNotFailed, func(queue.Receipt) queue.Change {
+		return queue.PurgeChange{FailedName: "failed", Options: queue.PurgeOptions{Namespace: "spooled"}}
+	}},
+	{"purge in a bad namespace", queue.ErrInvalidName, func(queue.Receipt) queue.Change {
+		return queue.PurgeChange{FailedName: "failed", Options: queue.PurgeOptions{Namespace: "a/"}}
+	}},
 	{"a cursor too long", queue.ErrTooLarge, func(queue.Receipt) queue.Change {
 		return queue.CursorChange{Queue: mail, Cursor: strings.Repeat("c", queue.MaxCursorBytes+1)}
 	}},
@@ -160,6 +222,11 @@ func undoneByItself(s *scene) {
 		{queue.ErrGone, good[4]},      // failed already
 		{queue.ErrDuplicate, good[5]}, // enqueued already
 		{queue.ErrFailedExists, queue.FailChange{Receipt: free, Options: queue.FailOptions{As: "e"}}}, // taken just before
+		{queue.ErrLeased, good[n-5]},                             // loaded already
+		{queue.ErrStale, good[n-3]},                              // reaped already
+		{queue.ErrNotFailed, good[n-2]},                          // reprocessed already
+		{queue.ErrNotFailed, queue.PurgeChange{FailedName: "p"}}, // reprocessed already
+		{queue.ErrNotFailed, good[n-1]},                          // purged already
 	} {
 		s.refusedAt(n, c.want, append(slices.Clone(good), c.change)...)
 	}
