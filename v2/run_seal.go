@@ -50,15 +50,16 @@ func (d *draft) sealRuns(newToken func() (token, error), choose func(q *queueSta
 		q := d.st.queue(name)
 		left := map[*slot]bool{}
 		for _, cold := range choose(q) {
-			for part := range slices.Chunk(cold, maxRun) {
-				s, err := q.seal(part, newToken)
-				if err != nil {
-					return nil, err
-				}
-				made = append(made, s)
-				for _, s := range part {
-					left[s] = true
-				}
+			if len(cold) == 0 {
+				continue
+			}
+			x, err := q.seal(cold, newToken)
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, x)
+			for _, s := range cold {
+				left[s] = true
 			}
 		}
 		if len(left) > 0 {
@@ -78,7 +79,12 @@ func (d *draft) ripe(q *queueState) [][]*slot {
 		return nil
 	}
 	due, scheduled := q.cold(d.millis)
-	return [][]*slot{q.middle(due, block), later(scheduled, block)}
+	var runs [][]*slot
+	for _, cold := range [][]*slot{q.middle(due, block), later(scheduled, block)} {
+		// A large batch makes several, for what a claim brings back stands inline.
+		runs = slices.AppendSeq(runs, slices.Chunk(cold, min(2*block, maxRun)))
+	}
+	return runs
 }
 
 // cold gives the slots that may leave the state, in the order of runs: never claimed,
