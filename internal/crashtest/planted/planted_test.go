@@ -170,7 +170,7 @@ func TestCaughtBesideThoseThatDoNotBuild(t *testing.T) {
 	for i, want := range []string{"not enough return values", "", "undefined: nothing"} {
 		told(t, p.caught(i), want)
 	}
-	told(t, p.sound(), "")
+	told(t, p.sound(p.bugs), "")
 	_, err = plant(t, []Bug{{Name: "without an end", Test: "TestOne$", Edits: edit("_ = 1 }")}})
 	told(t, err, "missing return")
 }
@@ -193,7 +193,7 @@ func TestSound(t *testing.T) {
 			p.bugs = slices.Clone(p.bugs)
 			p.bugs[0].Test = tt.test
 			p.env = append(alone, tt.env)
-			told(t, p.sound(), tt.want)
+			told(t, p.sound(p.bugs), tt.want)
 		})
 	}
 	p.env = append(alone, "TINY_BLIND=1")
