@@ -71,6 +71,11 @@ func needGo(t *testing.T) string {
 // plant makes a directory of the module, and a plot of the bugs in it.
 func plant(t *testing.T, bugs []Bug) (*plot, error) {
 	goTool := needGo(t)
+	return newPlot(goTool, tiny(t), "", t.TempDir(), bugs, alone)
+}
+
+// tiny gives the module's directory.
+func tiny(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range module {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
@@ -80,7 +85,7 @@ func plant(t *testing.T, bugs []Bug) (*plot, error) {
 			t.Fatal(err)
 		}
 	}
-	return newPlot(goTool, dir, "", t.TempDir(), bugs, alone)
+	return dir
 }
 
 // told fails the test unless err says what it must; "": nothing.
@@ -265,7 +270,7 @@ const unseen = "HOLDFAST_TEST_UNSEEN"
 
 // Catch and Miss fail where they must. They do so in a process of their own.
 func TestCatchFails(t *testing.T) {
-	stale := Bug{Name: "out of date", Test: "TestCaught$", Edits: []Edit{{"planted.go", "nowhere in it", ""}}}
+	stale := Bug{Name: "out of date", Test: "TestHung$", Edits: []Edit{{"planted.go", "nowhere in it", ""}}}
 	switch os.Getenv(unseen) {
 	case "Catch":
 		Catch(t, []Bug{stale})
