@@ -301,6 +301,9 @@ func sized(o crashtest.Options) crashtest.Options {
 	case thorough():
 		o.MaxImages, o.AfterCheck, o.SecondCrash = 8*o.MaxImages, 4*o.AfterCheck, 4*o.SecondCrash
 	}
+	if raceDetector() { // from one point to the next the same goroutines run the same code
+		o.Every = 5
+	}
 	return o
 }
 

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -64,17 +65,22 @@ const linksItself = "makes links itself, as bait"
 var quickly = []string{"not with -short", "HOLDFAST_REQUIRE_ALL=1"}
 
 // The store's whole suite passes where Android's filter traps every call that not all
-// devices admit, and where a call that makes a link kills. Built as for a phone, without
+// devices admit, and where it traps every call that makes a link besides. One run shows both
+// of all tests but those that make links themselves. Built as for a phone, without
 // cgo, so that the start of Go's runtime is under the filters too.
 func TestSuiteUnderFilters(t *testing.T) {
 	l := sandbox.NewLauncher(t)
 	path := l.BuildTests(t, nil)
-	for how, apart := range map[sandbox.Confinement]map[string]string{sandbox.AsApp: nil, sandbox.WithoutLinks: makeLinks} {
+	for how, s := range map[sandbox.Confinement]sandbox.Suite{
+		sandbox.AsAppWithoutLinks: {Apart: makeLinks},
+		sandbox.AsApp:             {Only: wholeTests(makeLinks)}, // whose links are no business of Android's filter
+	} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
-			s := sandbox.Suite{Apart: inMemory(), Skips: quickly}
-			maps.Copy(s.Apart, startProcesses)
-			maps.Copy(s.Apart, apart)
+			apart := inMemory()
+			maps.Copy(apart, startProcesses)
+			maps.Copy(apart, s.Apart)
+			s.Apart, s.Skips = apart, quickly
 			if err := s.Run(t, l, how, path); err != nil {
 				t.Error(err)
 			}
@@ -82,15 +88,31 @@ func TestSuiteUnderFilters(t *testing.T) {
 	}
 }
 
+// wholeTests is the pattern of the tests that these are parts of.
+func wholeTests(parts map[string]string) string {
+	var names []string
+	for part := range parts {
+		name, _, _ := strings.Cut(part, "/")
+		names = append(names, name)
+	}
+	return strings.Join(names, "|")
+}
+
 // plantedCalls makes, in production code, a call that Android's first filters do not
-// admit, and after it one that makes a link.
+// admit, unless it is told not to, and after it one that makes a link.
 const plantedCalls = `package holdfast
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 func makePlantedCalls() {
 	var info unix.Statx_t
-	_ = unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_BASIC_STATS, &info)
+	if os.Getenv("HOLDFAST_TEST_PLANTED_LINK") == "" {
+		_ = unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_BASIC_STATS, &info)
+	}
 	_ = unix.Linkat(unix.AT_FDCWD, "/nowhere", unix.AT_FDCWD, "/nowhere/either", 0)
 }
 `
@@ -109,11 +131,20 @@ func TestPlantedForbiddenCall(t *testing.T) {
 		"commit.go":        strings.Replace(string(text), place, place+"\tmakePlantedCalls()\n", 1),
 		"planted_calls.go": plantedCalls,
 	})
-	for how, want := range map[sandbox.Confinement]string{sandbox.AsApp: "statx is not admitted", sandbox.WithoutLinks: "bad system call"} {
-		t.Run(string(how), func(t *testing.T) {
-			err := sandbox.Suite{Only: "^TestLifeOfAMessage$", Skips: quickly}.Run(t, l, how, path)
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %q", err, want)
+	for _, tt := range []struct {
+		how        sandbox.Confinement
+		link, want string
+	}{
+		{sandbox.AsApp, "", "statx is not admitted"},
+		{sandbox.AsAppWithoutLinks, "", "statx is not admitted"},
+		{sandbox.AsAppWithoutLinks, "only", "linkat is not admitted"},
+		{sandbox.WithoutLinks, "", "bad system call"},
+	} {
+		t.Run(fmt.Sprint(tt.how, tt.link), func(t *testing.T) {
+			t.Setenv("HOLDFAST_TEST_PLANTED_LINK", tt.link)
+			err := sandbox.Suite{Only: "^TestLifeOfAMessage$", Skips: quickly}.Run(t, l, tt.how, path)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
 	}

@@ -19,6 +19,15 @@ func smaller(o crashtest.Options) crashtest.Options {
 	if raceDetector() || testing.Short() {
 		o.MaxImages, o.AfterCheck, o.SecondCrash = min(o.MaxImages, 4), -1, 0
 	}
+	return fewer(o)
+}
+
+// fewer takes a sample of the points under the race detector: from one to the next the same
+// goroutines run the same code. All are explored without it.
+func fewer(o crashtest.Options) crashtest.Options {
+	if raceDetector() {
+		o.Every = 5
+	}
 	return o
 }
 
@@ -58,7 +67,7 @@ func TestCrashThenLook(t *testing.T) {
 			c.quiet = true
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				crashtest.Explore(t, c.scenario(t), crashtest.Options{MaxImages: 4, AfterCheck: 16})
+				crashtest.Explore(t, c.scenario(t), fewer(crashtest.Options{MaxImages: 4, AfterCheck: 16}))
 			})
 		}
 	}
@@ -78,7 +87,7 @@ func TestFault(t *testing.T) {
 			case testrun.Thorough() && (c.name == "enqueue" || c.name == "ack" || c.name == "claim" || c.name == "recover"):
 				o.Errnos = crashtest.EveryErrno // no code asks for these: a few scenarios stand for all
 			}
-			crashtest.ExploreErrors(t, c.scenario(t), o)
+			crashtest.ExploreErrors(t, c.scenario(t), fewer(o))
 		})
 	}
 }

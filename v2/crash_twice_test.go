@@ -128,6 +128,9 @@ func recovering(t *testing.T, start *crashtest.Disk, at int) (d *crashtest.Disk,
 // is something to recover: right before the commit point of each step, and right after it.
 func TestCrashTwice(t *testing.T) {
 	for _, c := range explored() {
+		if raceDetector() && c.name != "enqueue" {
+			continue // each recovers by the same code: explored without it
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			looks := c.looks(t)

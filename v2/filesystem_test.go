@@ -25,6 +25,9 @@ func init() {
 
 // onEach runs a test on each of some filesystems, in a process with mounts of its own.
 func onEach(t *testing.T, kinds []mount.Kind, run func(t *testing.T, k mount.Kind)) {
+	if raceDetector() {
+		t.Skip("what a filesystem does is the same with it: runs without the race detector")
+	}
 	mount.Need(t)
 	for _, k := range kinds {
 		t.Run(k.Name, func(t *testing.T) {
@@ -38,7 +41,7 @@ func onEach(t *testing.T, kinds []mount.Kind, run func(t *testing.T, k mount.Kin
 }
 
 // brief reports whether this run is to take little time.
-func brief() bool { return !testrun.Thorough() || raceDetector() }
+func brief() bool { return !testrun.Thorough() }
 
 // thorough leaves out what takes seconds, unless nothing may be left out.
 func thorough(t *testing.T) {

@@ -105,5 +105,5 @@ func holderScenario() crashtest.Scenario {
 func TestHolderCrash(t *testing.T) {
 	t.Parallel()
 	crashtest.Explore(t, holderScenario(), smaller(crashtest.Options{Reads: true, MaxImages: 64, AfterCheck: 16}))
-	crashtest.ExploreErrors(t, holderScenario(), crashtest.Options{MaxImages: 8, AfterCheck: -1, Persistent: true})
+	crashtest.ExploreErrors(t, holderScenario(), fewer(crashtest.Options{MaxImages: 8, AfterCheck: -1, Persistent: true}))
 }

@@ -166,12 +166,10 @@ func interBounds(scene string) crashtest.InterleaveOptions {
 	case thorough && !raceDetector() && !testing.Short():
 		return crashtest.InterleaveOptions{Losses: 1}
 	case thorough && !raceDetector():
-	case thorough:
-		o.MaxSchedules = 30
 	default:
 		o.MaxSchedules, o.Random = 10, 3
 	}
-	if scene != "claim-claim-consent" || testing.Short() && !thorough {
+	if scene != "claim-claim-consent" || testing.Short() && !thorough || raceDetector() {
 		o.Kills = -1
 	}
 	return o

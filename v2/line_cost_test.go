@@ -112,6 +112,7 @@ func TestLineLooksAtNothingThatWaits(t *testing.T) {
 // What many messages of one key cost in one commit grows as their number does. It is
 // counted in bytes; so no other test may run beside this one.
 func TestLineOfOneKeyIsNotQuadratic(t *testing.T) {
+	alone(t)
 	arrivals := func(n int) []arrival {
 		as := make([]arrival, n)
 		for i := range as {

@@ -305,6 +305,7 @@ func (r *lineRun) check() {
 }
 
 func TestLine(t *testing.T) {
+	alone(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := newLineRun(t)

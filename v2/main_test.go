@@ -27,7 +27,7 @@ import (
 var roles = map[string]func(args []string) error{"probe the lock": probeLock}
 
 func TestMain(m *testing.M) {
-	reexec.Main(m, roles, func() { crashtest.PrintExplored(os.Stdout) })
+	reexec.Main(m, roles, func() { crashtest.PrintExplored(os.Stdout) }, bed.Remove)
 }
 
 type process = reexec.Process

@@ -309,6 +309,7 @@ func TestModelFindsPlantedBugs(t *testing.T) {
 
 // What finds nothing where nothing is wrong finds the bug and not the harness.
 func TestModelFindsNothingElse(t *testing.T) {
+	alone(t)
 	for seed := range 20 {
 		if found := modelFault(soundCalls(), seed); found != "" {
 			t.Fatalf("seed %d: %s", seed, found)

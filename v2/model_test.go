@@ -222,6 +222,7 @@ func modelProperty(calls coreCalls) func(t *rapid.T) {
 
 // A failure prints the seed that repeats it, after rapid has made it small.
 func TestModel(t *testing.T) {
+	alone(t)
 	t.Parallel()
 	rapid.Check(t, modelProperty(soundCalls()))
 }

@@ -10,9 +10,20 @@ import (
 )
 
 // The planted bugs are changes of the protocol that a named test must catch. They stand
-// in lists, by what they are about; what no test catches is in planted_uncaught_test.go.
-func TestPlantedBugsAreCaught(t *testing.T) {
-	planted.Catch(t, slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs, interleavePlants))
+// in lists, by what they are about; what no test catches is in planted_uncaught_test.go, and
+// what takes a real filesystem in powercut_planted_test.go.
+func TestPlantedBugsAreCaught(t *testing.T) { bed.Catch(t, caughtBugs()) }
+
+func caughtBugs() []planted.Bug {
+	return slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs, interleavePlants)
+}
+
+// bed has the bugs of every test that plants some: they share its build.
+var bed planted.Bed
+
+func init() {
+	bed.Add(caughtBugs()...)
+	bed.Add(planted.Bugs(uncaughtBugs)...)
 }
 
 func bug(name, test string, edits ...planted.Edit) planted.Bug {

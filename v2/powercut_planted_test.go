@@ -14,20 +14,22 @@ import (
 // others: that of objects/ or of an object's directory alone, for each of the four kinds makes
 // the names of a new file durable with the file. Those are found by TestCrash.
 var powerCutBugs = []planted.Bug{
-	{Name: "parent not synced", Test: "TestPowerCut$/^ext4$/^ack$", Edits: []planted.Edit{
+	{Name: "power cut: parent not synced", Test: "TestPowerCut$/^ext4$/^ack$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "if err := parent.Sync(); err != nil {", New: "if err := error(nil); err != nil {"}}},
-	{Name: "payload not synced", Test: "TestPowerCut$/^ext4-writeback$/^enqueue$", Edits: []planted.Edit{
+	{Name: "power cut: payload not synced", Test: "TestPowerCut$/^ext4-writeback$/^enqueue$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
-	{Name: "state temp not synced", Test: "TestPowerCut$/^xfs$/^ack$", Edits: []planted.Edit{
+	{Name: "power cut: state temp not synced", Test: "TestPowerCut$/^xfs$/^ack$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "w.targets = append(w.targets, w.file.file)", New: ""}}},
-	{Name: "the first state's name not synced", Test: "TestPowerCut$/^btrfs$/^create$", Edits: []planted.Edit{
+	{Name: "power cut: the first state's name not synced", Test: "TestPowerCut$/^btrfs$/^create$", Edits: []planted.Edit{
 		{File: "create.go", Old: "encodeState(nil, st)); err != nil {\n		return err\n	}\n	return space.Sync()", New: "encodeState(nil, st)); err != nil {\n		return err\n	}\n	return nil"}}},
-	{Name: "no look at a directory after its sync", Test: "TestFilesystemFaults$/^xfs$", Edits: []planted.Edit{
+	{Name: "filesystem: no look at a directory after its sync", Test: "TestFilesystemFaults$/^xfs$", Edits: []planted.Edit{
 		{File: "../internal/fsguard/descriptor.go", Old: "	if err == nil && op == OpSyncDir {", New: "	if err == nil && op == OpSyncDir && false {"}}},
 }
+
+func init() { bed.Add(powerCutBugs...) }
 
 // The power cut can fail: each of these bugs is found by it.
 func TestPlantedPowerCut(t *testing.T) {
 	mount.Need(t)
-	planted.Catch(t, powerCutBugs)
+	bed.Catch(t, powerCutBugs)
 }

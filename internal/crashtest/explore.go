@@ -55,6 +55,10 @@ type Options struct {
 	// Seed draws the images of samples and the image of SecondCrash. Default 0.
 	Seed uint64
 
+	// Every takes of the points each n-th only, the same ones each time: a sample, where
+	// what matters is the code that runs and not what is left. Default 1: all.
+	Every int
+
 	// Reads crashes before and after operations that change nothing too.
 	// ExploreErrors always fails them too.
 	Reads bool

@@ -66,7 +66,7 @@ func explore(t testing.TB, s Scenario, o Options, failing bool, plan func([]Even
 	if err := e.point(-1, clean, nil); err != nil {
 		t.Fatal(err)
 	}
-	plans := plan(e.clean, e.o)
+	plans := sampled(plan(e.clean, e.o), e.o.Every)
 	stride := 2*len(plans) + 1 // none
 	if e.o.SecondCrash > 0 {
 		stride = max(1, len(plans)/e.o.SecondCrash)
@@ -84,6 +84,17 @@ func explore(t testing.TB, s Scenario, o Options, failing bool, plan func([]Even
 	addTotal(t.Name(), s.Name, failing, e.stats)
 	t.Logf("scenario %s: %v", s.Name, e.stats)
 	return e.stats
+}
+
+// sampled takes each n-th plan.
+func sampled(plans []string, n int) (some []string) {
+	if n <= 1 {
+		return plans
+	}
+	for i := n / 2; i < len(plans); i += n {
+		some = append(some, plans[i])
+	}
+	return some
 }
 
 // inParallel calls f(0) … f(n-1), several at a time, and returns the error of the

@@ -33,6 +33,21 @@ func TestRightRegisterPasses(t *testing.T) {
 	}
 }
 
+// A sample has its part of the points, before operations and after them.
+func TestEvery(t *testing.T) {
+	ops := Explore(t, registerScenario(""), Options{MaxImages: 1, AfterCheck: -1}).Ops
+	got := Explore(t, registerScenario(""), Options{MaxImages: 1, AfterCheck: -1, Every: 5})
+	if want := 1 + (2*ops+2)/5; got.Ops != ops || got.Points != want {
+		t.Errorf("of %d operations %d points, want %d: %v", ops, got.Points, want, got)
+	}
+	plans := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for n, want := range map[int]string{0: "abcdefg", 1: "abcdefg", 2: "bdf", 3: "be", 7: "d", 20: ""} {
+		if got := strings.Join(sampled(plans, n), ""); got != want {
+			t.Errorf("every %d: %q, want %q", n, got, want)
+		}
+	}
+}
+
 // Each planted bug is found, with the finding that it deserves.
 func TestPlantedBugsAreFound(t *testing.T) {
 	crashes := func(t testing.TB, bug string) { Explore(t, registerScenario(bug), Options{}) }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,32 +71,70 @@ func ended(name, out string, err error) error {
 }
 
 // partOf gives the pattern that runs the named test, and of its subtests those that this
-// run was asked for: all of them where it was asked for one thing or another.
+// run was asked for, by whichever of several alternatives.
 func partOf(name string) string {
-	pattern := strings.Split(name, "/")
+	parts := strings.Split(name, "/")
+	pattern := slices.Clone(parts)
 	for i, part := range pattern {
 		pattern[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	if f := flag.Lookup("test.run"); f != nil && !hasAlternatives(f.Value.String()) {
-		if asked := strings.Split(f.Value.String(), "/"); len(asked) > len(pattern) {
-			pattern = append(pattern, asked[len(pattern):]...)
+	whole := strings.Join(pattern, "/")
+	f := flag.Lookup("test.run")
+	if f == nil {
+		return whole
+	}
+	var below []string
+	for _, asked := range split(f.Value.String(), '|') {
+		levels := split(asked, '/')
+		switch {
+		case !leadTo(levels, parts):
+		case len(levels) <= len(parts):
+			return whole // all of it
+		default:
+			below = append(below, strings.Join(append(slices.Clone(pattern), levels[len(parts):]...), "/"))
 		}
 	}
-	return strings.Join(pattern, "/")
+	if len(below) == 0 {
+		return whole
+	}
+	return strings.Join(below, "|")
 }
 
-// hasAlternatives reports whether a pattern is several, as the go command reads it.
-func hasAlternatives(pattern string) bool {
-	depth := 0
-	for _, c := range pattern {
-		switch {
-		case c == '(' || c == '[':
-			depth++
-		case c == ')' || c == ']':
-			depth--
-		case c == '|' && depth == 0:
-			return true
+// leadTo reports whether a pattern, level by level, lets a test run, or some test below it.
+func leadTo(levels, parts []string) bool {
+	for i, part := range parts[:min(len(levels), len(parts))] {
+		if matched, err := regexp.MatchString(levels[i], part); err != nil || !matched {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// split takes a pattern apart where sep stands outside of brackets, as the go command does.
+func split(pattern string, sep byte) (parts []string) {
+	from, round, square := 0, 0, 0
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '[':
+			square++
+		case ']':
+			square = max(0, square-1)
+		case '(':
+			if square == 0 {
+				round++
+			}
+		case ')':
+			if square == 0 {
+				round--
+			}
+		case sep:
+			if round == 0 && square == 0 {
+				parts = append(parts, pattern[from:i])
+				from = i + 1
+			}
+		}
+	}
+	return append(parts, pattern[from:])
 }

@@ -322,7 +322,12 @@ func TestPartOf(t *testing.T) {
 		{"TestA/x.y", "Test/x/y", `^TestA$/^x\.y$/y`},
 		{"TestA/x", "Test/x", "^TestA$/^x$"},
 		{"TestA/x", "Test/x/(y|z)", "^TestA$/^x$/(y|z)"},
-		{"TestA/x", "TestA/x/y|TestB/x/z", "^TestA$/^x$"},
+		{"TestA/x", "TestA/x/y|TestB/x/z", "^TestA$/^x$/y"},
+		{"TestA/x", "TestA/x/y|TestA/w|^TestA$/^x$/z", "^TestA$/^x$/y|^TestA$/^x$/z"},
+		{"TestA/x", "TestA/x/y|TestA", "^TestA$/^x$"},
+		{"TestA/x", "TestA/x/y|TestA/.", "^TestA$/^x$"},
+		{"TestA/x", "Test(A|B/)/x/[/|y]|TestB", "^TestA$/^x$/[/|y]"},
+		{"TestA/x", `TestA/x/a\|b`, `^TestA$/^x$/a\|b`},
 	} {
 		must(t, asked.Value.Set(tt.run))
 		if got := partOf(tt.name); got != tt.want {

@@ -5,21 +5,18 @@
 // where that changes nothing: of a function that a bug changes inside its braces, that
 // build has both bodies whole, and the environment tells the process which one it is. What
 // is tested is so the real code but for that one change. A bug that changes anything else,
-// a constant or a type, has a build of its own.
+// a constant or a type, has a build of its own. Tests that have a list each share one build
+// by a [Bed].
 package planted
 
 import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"example.com/holdfast/internal/crashtest/testrun"
 )
 
 // A Bug is a change of the source that a named test must catch.
@@ -38,11 +35,7 @@ type Edit struct{ File, Old, New string }
 // without the bug. The variables are set for those runs besides what is set already.
 func Catch(t *testing.T, bugs []Bug, env ...string) {
 	t.Helper()
-	plots(t, bugs, env, func(t *testing.T, p *plot, i int) {
-		if err := p.caught(i); err != nil {
-			t.Fatal(err)
-		}
-	})
+	own(t, bugs, env).Catch(t, bugs)
 }
 
 // An Uncaught is a bug that no test can catch, or that is none because something else
@@ -52,60 +45,19 @@ type Uncaught struct {
 	Why string // nothing catches it
 }
 
+// Bugs are those of a list of uncaught ones.
+func Bugs(list []Uncaught) (bugs []Bug) {
+	for _, u := range list {
+		bugs = append(bugs, u.Bug)
+	}
+	return bugs
+}
+
 // Miss plants each bug and fails if its test fails: it is caught then, and belongs to the
 // others. So it does where the source has changed under it, or it does not build.
 func Miss(t *testing.T, list []Uncaught, env ...string) {
 	t.Helper()
-	var bugs []Bug
-	for _, u := range list {
-		if u.Why == "" {
-			t.Errorf("%s: nobody says why it is not caught", u.Name)
-		}
-		bugs = append(bugs, u.Bug)
-	}
-	plots(t, bugs, env, func(t *testing.T, p *plot, i int) {
-		if err := p.missed(i); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// plots builds what the bugs need and tries each.
-func plots(t *testing.T, bugs []Bug, env []string, try func(t *testing.T, p *plot, i int)) {
-	t.Helper()
-	if testrun.RaceDetector() || !testrun.Thorough() {
-		t.Skip("builds this package anew: runs under HOLDFAST_REQUIRE_ALL=1, without the race detector")
-	}
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		testrun.Skip(t, "no go command here to build the planted bugs with")
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string][]Bug{}
-	for _, b := range bugs {
-		all[b.In] = append(all[b.In], b)
-	}
-	for in, bugs := range all {
-		p, err := newPlot(goTool, here, in, t.TempDir(), bugs, env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(strings.TrimSpace("no bug "+in), func(t *testing.T) {
-			t.Parallel()
-			if err := p.sound(); err != nil {
-				t.Fatal(err)
-			}
-		})
-		for i, b := range bugs {
-			t.Run(b.Name, func(t *testing.T) {
-				t.Parallel()
-				try(t, p, i)
-			})
-		}
-	}
+	own(t, Bugs(list), env).Miss(t, list)
 }
 
 // caught says why bug i is not caught, or nil.
@@ -181,14 +133,14 @@ func (p *plot) missed(i int) error {
 	return fmt.Errorf("%s catches it: %w\n%s", p.bugs[i].Test, err, out)
 }
 
-// sound checks that every bug's test passes without it.
-func (p *plot) sound() error {
+// sound checks that the test of each of these bugs passes without it.
+func (p *plot) sound(bugs []Bug) error {
 	var tests []string
-	for _, b := range p.bugs {
+	for _, b := range bugs {
 		tests = append(tests, "^"+b.Test)
 	}
 	out, err := p.shared.run("", strings.Join(tests, "|"), p.env)
-	for _, b := range p.bugs {
+	for _, b := range bugs {
 		if !strings.Contains(out, "--- PASS: "+b.test()+" (") {
 			err = errors.Join(err, fmt.Errorf("%s does not pass without a bug", b.Test))
 		}

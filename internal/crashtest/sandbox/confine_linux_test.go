@@ -26,9 +26,11 @@ func TestConfine(t *testing.T) {
 		out, err := l.Command(t, how, l.path, "make", call).CombinedOutput()
 		return Trapped(string(out), err), string(out), err
 	}
-	for _, call := range Known(notAdmitted) {
-		if trapped, text, err := made(t, AsApp, call); trapped != call {
-			t.Errorf("%s: trapped %q, %v\n%s", call, trapped, err, text)
+	for how, calls := range map[Confinement][]string{AsApp: notAdmitted, AsAppWithoutLinks: append(slices.Clone(notAdmitted), Links...)} {
+		for _, call := range Known(calls) {
+			if trapped, text, err := made(t, how, call); trapped != call {
+				t.Errorf("%s under %s: trapped %q, %v\n%s", call, how, trapped, err, text)
+			}
 		}
 	}
 	if got := len(Known(notAdmitted)); got < 20 {
@@ -40,7 +42,7 @@ func TestConfine(t *testing.T) {
 			t.Errorf("%s without links: %v, want SIGSYS\n%s", call, err, text)
 		}
 	}
-	for how, call := range map[Confinement]string{AsApp: "linkat", AsLaterApp: "renameat2", WithoutLinks: "statx"} {
+	for how, call := range map[Confinement]string{AsApp: "linkat", AsLaterApp: "renameat2", AsAppWithoutLinks: "renameat", WithoutLinks: "statx"} {
 		if trapped, text, _ := made(t, how, call); trapped != "" || !strings.Contains(text, "confine: "+call+" returned ") {
 			t.Errorf("%s under %s: trapped %q, %s", call, how, trapped, text)
 		}

@@ -16,6 +16,8 @@ const (
 	AsApp Confinement = "as-app"
 	// AsLaterApp admits those of SinceAndroid9 too.
 	AsLaterApp Confinement = "as-later-app"
+	// AsAppWithoutLinks admits of AsApp's calls those that make no link.
+	AsAppWithoutLinks Confinement = "as-app-without-links"
 	// WithoutLinks kills at every call that makes a link.
 	WithoutLinks Confinement = "without-links"
 )

@@ -31,10 +31,13 @@ var Android = []string{
 // Confine puts this process under a filter, and whatever it executes.
 func Confine(how Confinement) error {
 	switch how {
-	case AsApp, AsLaterApp:
+	case AsApp, AsLaterApp, AsAppWithoutLinks:
 		admitted := Admitted(runtime.GOARCH)
-		if how == AsLaterApp {
+		switch how {
+		case AsLaterApp:
 			admitted = append(admitted, SinceAndroid9...)
+		case AsAppWithoutLinks:
+			admitted = slices.DeleteFunc(admitted, func(call string) bool { return slices.Contains(Links, call) })
 		}
 		if known := Known(admitted); len(known) == 0 || len(known) != len(admitted) {
 			return fmt.Errorf("of the %d calls that Android admits on %s %d are known here", len(admitted), runtime.GOARCH, len(known))

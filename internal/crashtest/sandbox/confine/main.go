@@ -4,7 +4,7 @@
 // outlives the exec. It is built without cgo, and so is what it runs: a C library makes
 // calls of its own.
 //
-//	confine as-app|as-later-app|without-links COMMAND [ARG...]
+//	confine as-app|as-later-app|as-app-without-links|without-links COMMAND [ARG...]
 //	confine make CALL
 //
 // The second makes one system call, with zeros for arguments: the filters are tried on it.
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: confine as-app|as-later-app|without-links COMMAND [ARG...]\n       confine make CALL")
+		fmt.Fprintln(os.Stderr, "usage: confine as-app|as-later-app|as-app-without-links|without-links COMMAND [ARG...]\n       confine make CALL")
 		os.Exit(2)
 	}
 	fmt.Fprintln(os.Stderr, "confine:", run(os.Args[1], os.Args[2:]))
