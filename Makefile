@@ -30,8 +30,8 @@ interop: ## run v1 beside the npm package that it shares its directories with (n
 	.ci/npm "$(INTEROP)"
 	HOLDFAST_FS_SAFE="$(INTEROP)" $(GO) test -run 'TestInterop' -v ./v1
 
-bench: ## measure the v1 store: mechanisms and routes, interleaved with a control
-	$(GO) -C bench run ./v1
+bench: ## measure the store beside its peers, and write docs/benchmarks.md (ten minutes)
+	$(GO) -C bench run . -package "$(INTEROP)" -out ../docs/benchmarks.md
 
 demo: ## two workers, one killed inside a message, one inside a commit; nothing is lost
 	$(GO) run ./cmd/holdfast demo
