@@ -30,6 +30,11 @@ type order struct {
 	Size     Size
 }
 
+// orderRefused is how a process ends whose order cannot be read.
+const orderRefused = 3
+
+var errOrder = errors.New("not an order")
+
 // An answer is what it has done.
 type answer struct {
 	Sent span
@@ -43,7 +48,10 @@ func Child() {
 	if !ok {
 		return
 	}
-	if err := obey(context.Background(), text, os.Stdin, os.Stdout); err != nil {
+	switch err := obey(context.Background(), text, os.Stdin, os.Stdout); {
+	case errors.Is(err, errOrder):
+		os.Exit(orderRefused)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -54,7 +62,7 @@ func Child() {
 func obey(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
+		return errors.Join(errOrder, err)
 	}
 	var p peer.Peer
 	for _, p = range peer.All(o.Npm) {

@@ -136,6 +136,21 @@ func TestSyncs(t *testing.T) {
 	}
 }
 
+// An strace that traces nothing, as where that is forbidden, is none.
+func TestTracer(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if got, want := Tracer(), "strace is not installed"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := os.WriteFile(dir+"/strace", []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := Tracer(), "strace may not trace here"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestCountCalls(t *testing.T) {
 	const table = "syscall              calls\n---------------- ---------\nfsync                   12\n" +
 		"fdatasync                3\nopenat                  99\n---------------- ---------\ntotal                  114\n"

@@ -25,6 +25,15 @@ func Tracer() string {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return "strace is not installed"
 	}
+	self, err := os.Executable()
+	if err == nil {
+		cmd := exec.Command("strace", "-f", "-qq", "-o", os.DevNull, self)
+		cmd.Env = append(os.Environ(), childVariable+"=") // an order that cannot be read: it ends at once
+		err = cmd.Run()
+	}
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != orderRefused {
+		return "strace may not trace here"
+	}
 	return ""
 }
 

@@ -26,11 +26,11 @@ func (r Report) limits(w io.Writer) {
 		fmt.Fprintf(w, "Left out: the syncs were not counted, for %s.\n\n", why)
 		return
 	}
-	fmt.Fprint(w, "Syncs are counted with strace, all processes of the peer included. The share is what these syncs would take if each took as long as one of the append floor, ")
-	if floor := r.row("one", floorOfSync); floor != nil {
-		fmt.Fprintf(w, "%s ms, of what a message of one goroutine takes. ", figure(r.perSync()*1e3))
+	fmt.Fprint(w, "Syncs are counted with strace, all processes of the peer included. The share is what these syncs would take if each took as long as one of the append floor")
+	if r.perSync() > 0 {
+		fmt.Fprintf(w, ", %s ms", figure(r.perSync()*1e3))
 	}
-	fmt.Fprint(w, "Over 100% says that its syncs have less to write or are not all flushes. The processor's share is the CPU time of all its processes in the same trials.\n\n")
+	fmt.Fprint(w, ", of what a message of one goroutine takes. Over 100% says that its syncs have less to write or are not all flushes. The processor's share is the CPU time of all its processes in the same trials.\n\n")
 	t := table{head: []string{"", "syncs a message, one goroutine", "64 goroutines", "share of the syncs", "share of the processor", "limited by"}}
 	for _, p := range r.Peers {
 		one, ok := r.syncs("one", p.Key)
