@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
 	"example.com/holdfast/internal/fsguard"
@@ -20,9 +19,7 @@ import (
 type cachedState struct {
 	st   *state
 	file fsguard.File
-	info fsguard.Info
-	head []byte // the file's beginning, commit token and revision included
-	size int64  // of its text
+	fileText
 }
 
 func (c *cachedState) close() {
@@ -43,7 +40,7 @@ func (s *Store) forget() {
 // current gives the committed state. Called under the lock. The parsed state in
 // memory is current only if the path names a file of the same identity, size and
 // ctime that begins with the same commit token and revision: no other commit has that
-// token, so a reused inode number cannot deceive.
+// token, so neither a reused inode number nor a file whose turn has come again can deceive.
 func (s *Store) current(p *pins) (*state, error) {
 	if err := p.readmit(s.fs, s.dir); err != nil {
 		return nil, err
@@ -81,11 +78,7 @@ func (s *Store) isCached(file fsguard.File) (bool, error) {
 	if info.Identity != c.info.Identity || info.Size != c.info.Size || info.CtimeNanos != c.info.CtimeNanos {
 		return false, nil
 	}
-	head := make([]byte, len(c.head))
-	if _, err := readFull(file, head, 0); err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	return bytes.Equal(head, c.head), nil
+	return beginsWith(file, c.head)
 }
 
 // openState opens state.json, which must be there.
@@ -109,7 +102,7 @@ func lstatState(p *pins) (fsguard.Info, error) {
 }
 
 // readState reads an opened state.json to its end and checks it. It takes the file
-// over, whatever comes of it.
+// over, whatever comes of it. Called under the lock.
 func (s *Store) readState(p *pins, file fsguard.File) (*cachedState, error) {
 	c := &cachedState{file: file}
 	format, err := readFormat(p)
@@ -125,23 +118,24 @@ func (s *Store) readState(p *pins, file fsguard.File) (*cachedState, error) {
 }
 
 func (s *Store) parse(c *cachedState, store token) (*state, error) {
-	var err error
-	if c.info, err = c.file.Info(); err != nil {
-		return nil, err
-	}
-	text, err := fsguard.ReadAll(c.file, 2*s.opts.MaxStateBytes)
-	if errors.Is(err, fsguard.ErrTooLong) {
-		return nil, fmt.Errorf("%s is longer than %d bytes, twice Options.MaxStateBytes: %w", stateFile, 2*s.opts.MaxStateBytes, ErrBound)
-	}
+	text, err := s.readText(c)
 	if err != nil {
 		return nil, err
+	}
+	return s.decode(c, text, store)
+}
+
+// decode checks what was read of c's file.
+func (s *Store) decode(c *cachedState, text []byte, store token) (*state, error) {
+	c.size, c.length = int64(len(withoutPadding(text))), int64(len(text))
+	if c.size > s.mostText() {
+		return nil, s.tooLong()
 	}
 	s.parses.Add(1)
 	st, err := decodeState(text, stateFile, store)
 	if err != nil {
 		return nil, err
 	}
-	c.size = int64(len(text))
 	c.head = bytes.Clone(stateHead(text))
 	return st, nil
 }
@@ -201,7 +195,7 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 		}
 	}
 	s.text = encodeState(s.text[:0], d.st)
-	most := 2 * s.opts.MaxStateBytes
+	most := s.mostText()
 	if d.st.recoveries == d.base.recoveries {
 		most -= recoveryRoom // a recovery adds to the state, and must always find room
 	}
@@ -212,9 +206,9 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	if err := d.st.representable(); err != nil {
 		return err
 	}
-	w := &writing{p: p, temp: stateTemp(d.st.commit)}
+	w := &writing{p: p, commit: d.st.commit, temp: stateTemp(d.st.commit)}
 	defer w.closeObjects()
-	if err := w.write(s, d, objects, room); err != nil {
+	if err := w.write(s, d, objects, room, s.exchanges(t, d)); err != nil {
 		w.drop()
 		return err
 	}
@@ -223,10 +217,11 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	// found, and orphans at most.
 	if err := s.fs.SyncAll(w.targets...); err != nil {
 		p.spent = true
+		w.lasting = false // what is in its pages may never come to the disk
 		w.drop()
 		return syncError(err)
 	}
-	if err := s.stillCurrent(p); err != nil {
+	if err := s.stillCurrent(w); err != nil {
 		w.drop()
 		return err
 	}
@@ -238,14 +233,14 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	}
 
 	// The commit point. Before it a reader finds the old state, after it the new.
-	if err := p.space.Rename(w.temp, stateFile); err != nil {
+	if err := w.put(s); err != nil {
 		if info, e := p.space.Lstat(stateFile); e == nil && info.Identity == s.cached.info.Identity {
 			w.drop()
 			return err // the old state stands: nothing happened
 		}
 		return s.leaveOpen(t, d, w, err)
 	}
-	// Until this sync returns, the power may still take the rename back. A failure
+	// Until this sync returns, the power may still take that back. A failure
 	// proves neither that it is durable nor that it is not, and is not repeated:
 	// the kernel may have dropped what it could not write and answer nil next time.
 	if err := parent.Sync(); err != nil {
@@ -256,12 +251,15 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 }
 
 // stillCurrent re-admits everything right before the commit point.
-func (s *Store) stillCurrent(p *pins) error {
-	if err := p.readmit(s.fs, s.dir); err != nil {
+func (s *Store) stillCurrent(w *writing) error {
+	if err := w.p.readmit(s.fs, s.dir); err != nil {
 		return err
 	}
-	info, err := lstatState(p)
-	return same(stateFile, info, err, s.cached.info.Identity)
+	info, err := lstatState(w.p)
+	if err := same(stateFile, info, err, s.cached.info.Identity); err != nil || !w.spare {
+		return err
+	}
+	return w.admitSpare()
 }
 
 // leaveOpen records an uncertain commit: the owner record stays, marked, for every
@@ -279,7 +277,7 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 		// The record of before still stands as it was: every process stops at it all the same.
 		u.err = errors.Join(u.err, err)
 	}
-	s.open = u
+	s.open, s.retired = u, nil
 	t.pins.spent = true
 	s.forget()
 	s.wake.all() // it may be there for everybody to see: whoever looks resolves it
@@ -288,6 +286,10 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 
 // adopt makes the committed draft the state in memory.
 func (s *Store) adopt(d *draft, w *writing) {
+	if w.spare {
+		known := s.cached.fileText
+		s.retired = &known
+	}
 	s.forget()
 	d.seal()
 	s.seen = outcome{d.st.commit, d.st.revision}
@@ -299,25 +301,28 @@ func (s *Store) adopt(d *draft, w *writing) {
 		return // the commit is durable; the next call reads the file
 	}
 	s.cached = &cachedState{
-		st: d.st, file: w.file.file, info: info, size: int64(len(s.text)),
-		head: bytes.Clone(stateHead(s.text)),
+		st: d.st, file: w.file.file,
+		fileText: fileText{info: info, head: bytes.Clone(stateHead(s.text)), size: int64(len(s.text)), length: w.length},
 	}
 }
 
-// A writing is everything that one commit has put on the disk before its rename.
+// A writing is everything that one commit has put on the disk before its commit point.
 type writing struct {
 	p       *pins
-	temp    string
-	file    unsynced // the state temp
+	commit  token
+	temp    string   // the name of the file that becomes state.json
+	file    unsynced // that file
+	length  int64    // of it
+	spare   bool     // it is the spare
+	lasting bool     // and stays when the commit does not come
 	reserve string   // the temp of a new reserve; empty: none
 	made    []object
 	open    []unsynced
 	targets []fsguard.Syncer
 }
 
-// write puts objects, a new reserve and the state temp on the disk, unsynced.
-func (w *writing) write(s *Store, d *draft, objects []object, room roomFor) error {
-	text := s.text
+// write puts objects, a new reserve and the state on the disk, unsynced.
+func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exchange bool) error {
 	for _, o := range objects {
 		u, err := writeObject(w.p.objects, o)
 		w.made = append(w.made, o)
@@ -330,15 +335,32 @@ func (w *writing) write(s *Store, d *draft, objects []object, room roomFor) erro
 	if len(objects) > 0 {
 		w.targets = append(w.targets, w.p.objects)
 	}
-	if err := w.provide(s, d, int64(len(text)), room); err != nil {
+	if err := w.provide(s, d, int64(len(s.text)), room); err != nil {
 		return err
 	}
+	if exchange {
+		if done, err := w.fillSpare(s); done || err != nil {
+			return err
+		}
+	}
+	if err := w.fill(s.text, d.st.exchange); err != nil {
+		return err
+	}
+	w.targets = append(w.targets, w.file.file)
+	return nil
+}
+
+// fill makes a fresh file of the text, unsynced.
+func (w *writing) fill(text []byte, pad bool) error {
 	var err error
 	if w.file.file, err = w.p.space.Create(w.temp); err != nil {
 		return err
 	}
-	w.targets = append(w.targets, w.file.file)
-	_, err = w.file.file.WriteAt(text, 0)
+	w.length = int64(len(text))
+	if pad {
+		w.length = toBlocks(w.length)
+	}
+	_, err = w.file.file.WriteAt(padded(text, w.length)[:w.length], 0)
 	return err
 }
 
@@ -349,12 +371,14 @@ func (w *writing) closeObjects() {
 	w.open = nil
 }
 
-// drop takes back what was written before a rename that did not come. What cannot
-// be removed stays: temps go with Recover, objects are orphans.
+// drop takes back what was written before a commit point that did not come. What cannot
+// be removed stays: temps go with Recover, objects are orphans, a spare is overwritten.
 func (w *writing) drop() {
 	w.file.close()
 	w.closeObjects()
-	_ = w.p.space.Remove(w.temp)
+	if !w.lasting {
+		_ = w.p.space.Remove(w.temp)
+	}
 	if w.reserve != "" {
 		_ = w.p.space.Remove(w.reserve)
 	}

@@ -73,6 +73,24 @@ func TestReplacedInsideACommit(t *testing.T) {
 	}
 }
 
+// Nor is one made of a spare that somebody puts there meanwhile.
+func TestSpareReplacedInsideACommit(t *testing.T) {
+	d, s, w := onDisk(t)
+	mustEnqueue(t, s, "mail", small("a"))
+	space := simSpace(t, d)
+	_, info, err := createIn(space, "foreign")
+	mustDo(t, err)
+	w.Arm(hookAt(fsguard.OpSyncDir, objectsDir, func() { mustDo(t, space.Rename("foreign", spareFile)) }))
+	_, err = s.Enqueue(t.Context(), "mail", small("b"))
+	refusal(t, "enqueue", err, ErrReplaced, spareFile)
+	if is, err := space.Lstat(spareFile); err != nil || is.Identity != info.Identity {
+		t.Errorf("what stands there is another file: %+v, %v", is, err)
+	}
+	w.Arm(crashtest.Plan{})
+	mustEnqueue(t, s, "mail", small("b"))
+	mustStand(t, d, 2)
+}
+
 func createIn(in fsguard.Dir, name string) (fsguard.File, fsguard.Info, error) {
 	f, err := in.Create(name)
 	if err != nil {
@@ -82,33 +100,32 @@ func createIn(in fsguard.Dir, name string) (fsguard.File, fsguard.Info, error) {
 	return f, info, err
 }
 
-// An error of the rename that left the old state in its place is no uncertainty, and
+// An error of the commit point that left the old state in its place is no uncertainty, and
 // leaves nothing behind.
 func TestRenameThatDidNotHappen(t *testing.T) {
 	for name, match := range map[string]func(fsguard.Op, string) bool{
-		"rename": func(op fsguard.Op, path string) bool {
-			return op == fsguard.OpRename && path == filepath.Join(namespaceDir, stateFile)
-		},
-		"sync": func(op fsguard.Op, path string) bool {
-			return op == fsguard.OpSync && strings.HasSuffix(path, tempSuffix)
-		},
+		"commit point": isCommitPoint,
+		"sync":         isStateSync,
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, s, w := onDisk(t)
-			w.Arm(crashtest.FailMatching(match, syscall.EIO, 1))
-			_, err := s.Enqueue(t.Context(), "mail", small("a"))
-			if !errors.Is(err, syscall.EIO) || errors.Is(err, queue.ErrUncertain) {
-				t.Errorf("enqueue: %v, want EIO and no uncertainty", err)
-			}
-			st, err := s.Status(t.Context(), queue.StatusOptions{Orphans: true})
-			if err != nil || !st.Settled || st.Orphans != 0 {
-				t.Errorf("status %+v, %v; want it settled, without orphans", st, err)
-			}
-			report, err := s.Verify(t.Context(), VerifyOptions{})
-			if err != nil || !report.OK || report.Temps != 0 {
-				t.Errorf("verify %+v, %v", report, err)
-			}
-		})
+		for kind, plain := range map[string]bool{"exchanged": false, "renamed": true} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				_, s, w := onDisk(t)
+				s.noExchange = plain
+				w.Arm(crashtest.FailMatching(match, syscall.EIO, 1))
+				_, err := s.Enqueue(t.Context(), "mail", small("a"))
+				if !errors.Is(err, syscall.EIO) || errors.Is(err, queue.ErrUncertain) {
+					t.Errorf("enqueue: %v, want EIO and no uncertainty", err)
+				}
+				st, err := s.Status(t.Context(), queue.StatusOptions{Orphans: true})
+				if err != nil || !st.Settled || st.Orphans != 0 {
+					t.Errorf("status %+v, %v; want it settled, without orphans", st, err)
+				}
+				report, err := s.Verify(t.Context(), VerifyOptions{})
+				if err != nil || !report.OK || report.Temps != 0 {
+					t.Errorf("verify %+v, %v", report, err)
+				}
+			})
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/holdfast/internal/crashtest"
-	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
@@ -70,10 +69,8 @@ func TestControlLeavesRoomToSettle(t *testing.T) {
 // A wait is not answered by the failed commit of others, though it waited for that.
 func TestWaitBesideAFailedCommit(t *testing.T) {
 	for name, plan := range map[string]crashtest.Plan{
-		"before the rename": crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-			return op == fsguard.OpSync && strings.HasSuffix(path, tempSuffix)
-		}, unix.EIO, 1),
-		"uncertain": crashtest.FailMatching(lastSync, unix.EIO, 1),
+		"before the rename": crashtest.FailMatching(isStateSync, unix.EIO, 1),
+		"uncertain":         crashtest.FailMatching(lastSync, unix.EIO, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s, w := onDisk(t)

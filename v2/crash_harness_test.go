@@ -65,6 +65,8 @@ type crashScenario struct {
 	steps []crashStep
 	leave bool // an uncertain commit is left to the next process
 	quiet bool // the first process after the crash only looks
+	plain bool // the disk exchanges no names: a store without the feature
+	stops bool // it exchanges none any more once the store is made
 
 	damaged bool // verify finds the payload that the set-up damaged
 }
@@ -219,10 +221,16 @@ func (c crashScenario) looks(t *testing.T) []string {
 // make creates the store of the scenario.
 func (c crashScenario) make(t testing.TB, d *crashtest.Disk) {
 	d.MkdirAll("/data")
+	if c.plain {
+		d.SetExchangeError(syscall.ENOSYS)
+	}
 	p := d.Process()
 	s, err := Create(context.Background(), crashDir, crashOptions(p))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.stops {
+		d.SetExchangeError(syscall.ENOSYS)
 	}
 	if c.setup != nil {
 		c.setup(t, d, s)

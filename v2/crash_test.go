@@ -58,6 +58,46 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// Where names cannot be exchanged, or no longer: some of the transitions again.
+func TestCrashPlain(t *testing.T) {
+	for _, c := range crashScenarios {
+		switch c.name {
+		case "enqueue", "claim", "recover":
+			if !testrun.Thorough() {
+				continue
+			}
+		case "ack":
+		default:
+			continue
+		}
+		for how, set := range map[string]func(*crashScenario){
+			"plain": func(c *crashScenario) { c.plain = true }, "no longer": func(c *crashScenario) { c.stops = true },
+		} {
+			c := c
+			set(&c)
+			t.Run(c.name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				crashtest.Explore(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 40, AfterCheck: 3}))
+				if c.name == "ack" && !raceDetector() {
+					crashtest.ExploreErrors(t, c.scenario(t), crashtest.Options{MaxImages: 2, AfterCheck: -1, Uneven: true, Errnos: []syscall.Errno{syscall.EIO, syscall.ENOSPC}})
+				}
+			})
+		}
+	}
+}
+
+// The commit that makes the spare that is not there.
+func TestCrashSpareGone(t *testing.T) {
+	c := crashScenario{name: "spare-gone", setup: func(t testing.TB, d *crashtest.Disk, s *Store) {
+		withClaims(t, d, s)
+		d.Remove(inCrash(spareFile))
+	}, steps: []crashStep{
+		func(ctx context.Context, s *Store, r receipts) error { return s.Ack(ctx, r["a"]) },
+	}}
+	crashtest.Explore(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 100, AfterCheck: 3}))
+	crashtest.ExploreErrors(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 2, AfterCheck: -1, Uneven: true}))
+}
+
 // The process after the crash only looks, and then the power goes: what it was shown
 // must stand. A commit whose last sync never came may be shown by no one as settled.
 func TestCrashThenLook(t *testing.T) {

@@ -28,7 +28,7 @@ type death struct {
 // the two beside the commit point, or all.
 func deathsIn(events []crashtest.Event, all bool) (list []death) {
 	rename := slices.IndexFunc(events, func(e crashtest.Event) bool {
-		return e.Op == fsguard.OpRename && path.Base(e.Path) == stateFile
+		return isCommitPoint(e.Op, e.Path)
 	})
 	if rename < 0 {
 		return nil
@@ -46,9 +46,9 @@ func deathsIn(events []crashtest.Event, all bool) (list []death) {
 		}
 		switch d := (death{name: fmt.Sprintf("after operation %d", e.N), at: e.N}); {
 		case e.N == events[rename].N-1:
-			list = append(list, death{"before the rename", e.N, true})
+			list = append(list, death{"before the commit point", e.N, true})
 		case e.N == events[rename].N:
-			list = append(list, death{"renamed, not synced", e.N, true})
+			list = append(list, death{"committed, not synced", e.N, true})
 		case all && owned:
 			list = append(list, d)
 		}

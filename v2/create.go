@@ -178,9 +178,25 @@ func (s *Store) build(root fsguard.Dir) error {
 	if err != nil {
 		return err
 	}
-	st := &state{revision: 1, settings: Settings{OnDeadOwner: s.opts.OnDeadOwner}}
+	exchange, err := s.proveExchange(space)
+	if err != nil {
+		return err
+	}
+	st := &state{revision: 1, exchange: exchange, settings: Settings{OnDeadOwner: s.opts.OnDeadOwner}}
 	for _, t := range []*token{&st.store, &st.commit} {
 		if *t, err = newToken(s.rand); err != nil {
+			return err
+		}
+	}
+	text := encodeState(nil, st)
+	if exchange {
+		length := toBlocks(int64(len(text)))
+		text = padded(text, length)[:length]
+		err := makeFile(space, spareFile, func(f fsguard.File) error {
+			_, err := f.WriteAt(padded(nil, length)[:length], 0)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -190,7 +206,7 @@ func (s *Store) build(root fsguard.Dir) error {
 	if err := space.Sync(); err != nil {
 		return err
 	}
-	if err := space.WriteFile(stateFile, encodeState(nil, st)); err != nil {
+	if err := space.WriteFile(stateFile, text); err != nil {
 		return err
 	}
 	return space.Sync()
@@ -277,7 +293,7 @@ func nothingToLose(space fsguard.Dir) error {
 				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, although " + name + "/ holds " + inside[0]}
 			}
 			continue
-		case formatFile, lockFile, reserveFile:
+		case formatFile, lockFile, spareFile, reserveFile:
 		default:
 			if !isTemp(name) {
 				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, beside a file that is not the store's: " + name}

@@ -55,6 +55,7 @@ func (d *decoder) state(want token) *state {
 	at = d.i
 	uses := d.features()
 	d.uses = uses
+	st.exchange = uses&exchangeFeature != 0
 	o.must("settings")
 	st.settings = d.settings()
 	o.must("fence")
@@ -108,7 +109,11 @@ func (d *decoder) state(want token) *state {
 		d.fail(-1, "half-written: begins with commit %s and ends with %s", st.commit, end)
 	}
 	o.close()
-	d.end()
+	if st.exchange {
+		d.endPadded()
+	} else {
+		d.end()
+	}
 	return st
 }
 
@@ -127,7 +132,7 @@ func (d *decoder) halfWritten() {
 	if !ok {
 		return
 	}
-	body, ok := bytes.CutSuffix(d.b, []byte(after))
+	body, ok := bytes.CutSuffix(withoutPadding(d.b), []byte(after))
 	last, isToken := parseToken(body[max(0, len(body)-tokenChars):])
 	switch {
 	case !ok || !isToken:

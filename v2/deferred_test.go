@@ -5,7 +5,6 @@ package holdfast
 import (
 	"errors"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -146,9 +145,7 @@ func TestAnswersWaitForTheSyncTheyRestOn(t *testing.T) {
 // An error before the rename fails everybody in the commit, and nothing happened.
 func TestErrorBeforeTheRename(t *testing.T) {
 	d, s, w := onDisk(t)
-	temp := func(op fsguard.Op, path string) bool {
-		return op == fsguard.OpSync && strings.HasSuffix(path, ".tmp")
-	}
+	temp := isStateSync
 	w.Arm(crashtest.FailMatching(temp, syscall.EIO, 1))
 	errs := together(t, d, s,
 		func() error { _, err := s.Enqueue(t.Context(), "mail", small("a")); return err },

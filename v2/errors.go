@@ -42,6 +42,11 @@ var (
 	// Options.MaxStateBytes let it read. Open it with a larger bound.
 	ErrBound = errors.New("the store is larger than this program's bound")
 
+	// ErrBusy is returned by Open, and by a look that did not wait for the lock
+	// (Options.LookAfter), when other processes committed so fast that state.json could
+	// not be read between two commits. Nothing is wrong: call it again.
+	ErrBusy = errors.New("the store changes too fast to be read without its lock")
+
 	// ErrCorrupt is returned when a file of the store is not what the format says.
 	// The store stops; nothing is repaired in passing.
 	ErrCorrupt = errors.New("the store is corrupt")

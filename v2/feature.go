@@ -8,8 +8,9 @@ package holdfast
 type feature uint8
 
 const (
-	importFeature feature = 1 << iota // the state remembers an import
-	runsFeature                       // pending messages lie in runs
+	importFeature   feature = 1 << iota // the state remembers an import
+	runsFeature                         // pending messages lie in runs
+	exchangeFeature                     // state.json may end in spaces, and a spare may stand beside it
 )
 
 // knownFeatures are those of this program, in the order of their names.
@@ -17,6 +18,7 @@ var knownFeatures = []struct {
 	feature
 	name string
 }{
+	{exchangeFeature, "exchange"},
 	{importFeature, "import"},
 	{runsFeature, "runs"},
 }
@@ -26,6 +28,9 @@ func (st *state) uses() feature {
 	var f feature
 	if len(st.imports) > 0 {
 		f |= importFeature
+	}
+	if st.exchange {
+		f |= exchangeFeature
 	}
 	for _, q := range st.queues {
 		if len(q.runs) > 0 {

@@ -134,40 +134,44 @@ func mustEmpty(t *testing.T, f *fullStore) {
 }
 
 // When the disk has not one byte left, an enqueue is refused and whatever settles goes
-// on, each by giving up the reserve. When there is room again, the next enqueue brings
-// the reserve back.
+// on, each by giving up the reserve, or in the room that the spare has. When there is room
+// again, the next enqueue brings the reserve back.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, name := range slices.Sorted(maps.Keys(fullActs)) {
-		t.Run(name, func(t *testing.T) {
-			f := newFullStore(t, Options{MinFreeBytes: -1})
-			f.disk.SetFree(0)
-			f.mustBeFull(t, syscall.ENOSPC)
-			if !f.hasReserve() {
-				t.Error("an enqueue took the reserve")
+		for _, plain := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, plain %v", name, plain), func(t *testing.T) { testFullDisk(t, name, plain) })
+		}
+	}
+}
+
+func testFullDisk(t *testing.T, name string, plain bool) {
+	f := newFullStore(t, Options{MinFreeBytes: -1, plain: plain})
+	f.disk.SetFree(0)
+	f.mustBeFull(t, syscall.ENOSPC)
+	if !f.hasReserve() {
+		t.Error("an enqueue took the reserve")
+	}
+	mustDo(t, fullActs[name](t, f))
+	if stands := f.hasReserve(); stands == plain {
+		t.Errorf("the reserve stands: %v", stands)
+	}
+	if name != "clear" { // which makes room enough
+		f.mustBeFull(t, syscall.ENOSPC) // what the reserve left is not for enqueues
+		for range 20 {
+			d := mustClaim(t, f.Store, "mail", queue.ClaimOptions{})
+			if len(d) != 1 {
+				t.Fatalf("claimed %d", len(d))
 			}
-			mustDo(t, fullActs[name](t, f))
-			if f.hasReserve() {
-				t.Error("the reserve was not given up")
-			}
-			if name != "clear" { // which makes room enough
-				f.mustBeFull(t, syscall.ENOSPC) // what the reserve left is not for enqueues
-				for range 20 {
-					d := mustClaim(t, f.Store, "mail", queue.ClaimOptions{})
-					if len(d) != 1 {
-						t.Fatalf("claimed %d", len(d))
-					}
-					mustDo(t, f.Release(t.Context(), d[0].Receipt, queue.ReleaseOptions{}))
-				}
-				mustDo(t, f.Ack(t.Context(), f.held[1]))
-				f.mustBeFull(t, syscall.ENOSPC)
-			}
-			f.disk.SetFree(1 << 20)
-			mustEnqueue(t, f.Store, "mail", small("more"))
-			if got := len(f.disk.ReadRaw(inSim(reserveFile))); got < minReserve {
-				t.Errorf("the reserve has %d bytes again", got)
-			}
-		})
+			mustDo(t, f.Release(t.Context(), d[0].Receipt, queue.ReleaseOptions{}))
+		}
+		mustDo(t, f.Ack(t.Context(), f.held[1]))
+		f.mustBeFull(t, syscall.ENOSPC)
+	}
+	f.disk.SetFree(1 << 20)
+	mustEnqueue(t, f.Store, "mail", small("more"))
+	if got := len(f.disk.ReadRaw(inSim(reserveFile))); got < minReserve {
+		t.Errorf("the reserve has %d bytes again", got)
 	}
 }
 
@@ -204,29 +208,30 @@ func TestFullDiskInOneCommit(t *testing.T) {
 		for _, where := range []struct {
 			name  string
 			match func(op fsguard.Op, path string) bool
-			times int // how often it fails: once for the enqueue, once for the rest
+			times int  // how often it fails: once for the enqueue, once for the rest
+			plain bool // commits replace
 		}{
 			{"the payload's file", func(op fsguard.Op, path string) bool {
 				return op == fsguard.OpCreate && strings.HasSuffix(path, payloadFile)
-			}, 1},
+			}, 1, false},
 			{"the payload's sync", func(op fsguard.Op, path string) bool {
 				return op == fsguard.OpSync && strings.HasSuffix(path, payloadFile)
-			}, 1},
+			}, 1, false},
 			{"the sync of objects/", func(op fsguard.Op, path string) bool {
 				return op == fsguard.OpSyncDir && strings.HasSuffix(path, objectsDir)
-			}, 1},
+			}, 1, false},
+			{"the spare's bytes", func(op fsguard.Op, path string) bool { return op == fsguard.OpWrite && path == sparePath }, 2, false},
+			{"the spare's sync", isStateSync, 2, false},
 			{"the state's temp", func(op fsguard.Op, path string) bool {
 				return op == fsguard.OpCreate && strings.Contains(path, stateTempPrefix)
-			}, 2},
+			}, 2, true},
 			{"the state's bytes", func(op fsguard.Op, path string) bool {
 				return op == fsguard.OpWrite && strings.Contains(path, stateTempPrefix)
-			}, 2},
-			{"the state's sync", func(op fsguard.Op, path string) bool {
-				return op == fsguard.OpSync && strings.Contains(path, stateTempPrefix)
-			}, 2},
+			}, 2, true},
+			{"the state's sync", isStateSync, 2, true},
 		} {
 			t.Run(fmt.Sprintf("%v at %s", errno, where.name), func(t *testing.T) {
-				f := newFullStore(t, Options{})
+				f := newFullStore(t, Options{plain: where.plain})
 				full, acked := make(chan error, 1), make(chan error, 1)
 				inOneCommit(t, f.Store, func() { full <- second(f.Enqueue(t.Context(), "mail", small("more"))) },
 					func() { acked <- f.Ack(t.Context(), f.held[0]) },

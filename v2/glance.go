@@ -27,19 +27,15 @@ func (s *Store) look(ctx context.Context, decide func(v *view) error) error {
 	return err
 }
 
-// glance looks without the lock. state.json is replaced atomically, so what is read
-// is some whole state; that its commit is durable, nobody has said.
+// glance looks without the lock. What is read is some whole state; that its commit is
+// durable, nobody has said.
 func (s *Store) glance(decide func(v *view) error) error {
 	p, err := s.repin(true)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	file, err := openState(p)
-	if err != nil {
-		return err
-	}
-	c, err := s.readState(p, file)
+	c, err := s.readUnlocked(p)
 	if err != nil {
 		return err
 	}

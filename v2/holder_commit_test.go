@@ -4,12 +4,10 @@ package holdfast
 
 import (
 	"errors"
-	"strings"
 	"syscall"
 	"testing"
 
 	"example.com/holdfast/internal/crashtest"
-	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
@@ -25,9 +23,7 @@ func TestSweepWaitsForTheCommit(t *testing.T) {
 	p.Kill()
 	_ = other.Close() // what it had open is gone
 
-	w.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-		return op == fsguard.OpSync && strings.HasSuffix(path, tempSuffix)
-	}, syscall.EIO, 1))
+	w.Arm(crashtest.FailMatching(isStateSync, syscall.EIO, 1))
 	if _, err := s.Reap(t.Context(), queue.ReapOptions{}); !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}

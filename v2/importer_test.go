@@ -251,7 +251,7 @@ func TestImportOnAFullDisk(t *testing.T) {
 		"abandon": func(t *testing.T, i *Import) error { return i.Abandon(t.Context()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFullStore(t, Options{MinFreeBytes: -1})
+			f := newFullStore(t, Options{MinFreeBytes: -1, plain: true})
 			i := mustImport(t, f.Store, "in", namedToken("import"), foreign("a", ImportedPending), foreign("b", ImportedFailed))
 			f.disk.SetFree(0)
 			if n, err := i.Add(t.Context(), foreign("c", ImportedPending)); n != 0 || !errors.Is(err, queue.ErrFull) || !errors.Is(err, syscall.ENOSPC) {

@@ -11,7 +11,7 @@ var interleavePlants = []planted.Bug{
 		{File: "commit.go", Old: "	if c == nil {\n		return false, nil\n	}\n	info,", New: "	if c != nil {\n		return true, nil\n	}\n	info,"}}},
 	{Name: "interleaved: state known by its inode number alone", Test: "TestInterleave$/^claim-claim$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "if info.Identity != c.info.Identity || info.Size != c.info.Size || info.CtimeNanos != c.info.CtimeNanos {", New: "if info.Identity != c.info.Identity {"},
-		{File: "commit.go", Old: "	return bytes.Equal(head, c.head), nil", New: "	return true || bytes.Equal(head, c.head), nil"}}},
+		{File: "commit.go", Old: "	return beginsWith(file, c.head)\n", New: "	return true, nil\n"}}},
 	{Name: "interleaved: a writer shares the lock", Test: "TestInterleave$/^enqueue-enqueue$", Edits: []planted.Edit{
 		{File: "lock.go", Old: "	err := p.lock.Lock(mode)\n", New: "	err := p.lock.Lock(fsguard.Shared)\n"}}},
 	{Name: "interleaved: lock let go before the last sync", Test: "TestInterleave$/^claim-claim-consent$", Edits: []planted.Edit{

@@ -12,6 +12,7 @@ const (
 	stateFile    = "state.json"           // replaced by every commit
 	objectsDir   = "objects"              // one directory for each object, named by its token
 	holdersDir   = "holders"              // one file for each process that claims, named by its token
+	spareFile    = "spare"                // with the feature "exchange": the next commit is written into it
 	reserveFile  = "reserve"              // room given up when the disk is full
 	lockFile     = ".state-transfer.lock" // fixed size, overwritten in place, never removed
 	payloadFile  = "payload.json"         // in an object's directory, or

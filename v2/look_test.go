@@ -23,7 +23,7 @@ import (
 
 // changing are the operations that change a disk, or what is durable on it.
 var changing = []fsguard.Op{
-	fsguard.OpMkdir, fsguard.OpCreate, fsguard.OpWriteFile, fsguard.OpRename, fsguard.OpRemove,
+	fsguard.OpMkdir, fsguard.OpCreate, fsguard.OpWriteFile, fsguard.OpRename, fsguard.OpExchange, fsguard.OpRemove,
 	fsguard.OpRemoveDir, fsguard.OpWrite, fsguard.OpAllocate,
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -118,9 +119,22 @@ func watch(told func(op fsguard.Op, path string)) crashtest.Plan {
 // The paths of the store's files as a wrapper tells them.
 var (
 	statePath = filepath.Join(namespaceDir, stateFile)
+	sparePath = filepath.Join(namespaceDir, spareFile)
 	lockPath  = filepath.Join(namespaceDir, lockFile)
 	turnPath  = filepath.Join(namespaceDir, formatFile)
 )
+
+// isCommitPoint reports whether an operation makes another file state.json: an exchange,
+// or the rename of a plain replacement.
+func isCommitPoint(op fsguard.Op, path string) bool {
+	return (op == fsguard.OpExchange || op == fsguard.OpRename) && strings.HasSuffix(path, statePath)
+}
+
+// isStateSync reports whether an operation makes a state durable before its commit point.
+func isStateSync(op fsguard.Op, path string) bool {
+	return op == fsguard.OpSyncData && path == sparePath ||
+		op == fsguard.OpSync && (path == sparePath || strings.Contains(path, stateTempPrefix))
+}
 
 // copyStore copies a store that nobody uses, modes included.
 func copyStore(t testing.TB, from string) string {

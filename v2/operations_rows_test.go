@@ -60,7 +60,7 @@ func (r opRun) within(k int) (rows []string) {
 	return rows
 }
 
-// after is from the rename on.
+// after is from the commit point on.
 func (r opRun) after(k int) string {
 	switch after := r.ops[k].After; {
 	case r.failed(k) || after.record == uncertainRecord:
@@ -80,16 +80,16 @@ func (r opRun) synced(k int, dir string) bool {
 		switch op := r.ops[k]; {
 		case op.Op == fsguard.OpSyncDir && op.Path == dir && op.Err == nil:
 			return true
-		case op.Op == fsguard.OpRename && op.Path == statePath, op.Op == fsguard.OpMkdir && op.Path == namespaceDir && dir == ".":
+		case isCommitPoint(op.Op, op.Path), op.Op == fsguard.OpMkdir && op.Path == namespaceDir && dir == ".":
 			return false
 		}
 	}
 	return false
 }
 
-// failed reports whether the namespace's sync has failed since the rename.
+// failed reports whether the namespace's sync has failed since the commit point.
 func (r opRun) failed(k int) bool {
-	for ; k >= 0 && r.ops[k].Op != fsguard.OpRename; k-- {
+	for ; k >= 0 && !isCommitPoint(r.ops[k].Op, r.ops[k].Path); k-- {
 		if r.ops[k].Op == fsguard.OpSyncDir && r.ops[k].Err != nil {
 			return true
 		}

@@ -192,6 +192,8 @@ func spelled(op seenOp, before diskLook) string {
 		words = opVerbs[op.Op] + " turnstile" // which is the format file
 	case op.Op == fsguard.OpRename:
 		words = opVerbs[op.Op] + " " + called(op.From) + " to " + called(op.Path)
+	case op.Op == fsguard.OpExchange:
+		words = opVerbs[op.Op] + " " + called(op.From) + " with " + called(op.Path)
 	case op.Op == fsguard.OpWrite && op.Path == lockPath:
 		words = map[string]string{
 			blankOne: "blank the owner record", ownerRecord: "write the owner record", uncertainRecord: "mark the owner record uncertain",
@@ -210,6 +212,7 @@ func spelled(op seenOp, before diskLook) string {
 var opVerbs = map[fsguard.Op]string{
 	fsguard.OpMkdir: "make", fsguard.OpCreate: "create", fsguard.OpWriteFile: "write whole", fsguard.OpRename: "rename",
 	fsguard.OpRemove: "remove", fsguard.OpRemoveDir: "remove", fsguard.OpSyncDir: "sync", fsguard.OpSync: "sync",
+	fsguard.OpExchange: "exchange", fsguard.OpSyncData: "sync data of",
 	fsguard.OpWrite: "write", fsguard.OpAllocate: "allocate", fsguard.OpLock: "lock", fsguard.OpUnlock: "unlock",
 }
 

@@ -60,6 +60,7 @@ type Options struct {
 	rand  randReader // nil: the system's
 
 	block   int  // messages to a block of runs; zero: by the backlog; negative: none is sealed
+	plain   bool // commits replace state.json; Create makes a store without the feature "exchange"
 	pollOff bool // whoever waits is woken by events, commits and due times alone
 
 	holders *holderSet // nil: this process's; tests play several processes in one

@@ -5,7 +5,6 @@ package holdfast
 import (
 	"errors"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -39,7 +38,7 @@ func TestChangesAreMadeAlone(t *testing.T) {
 			seen := map[fsguard.Op]bool{}
 			w.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool {
 				switch op {
-				case fsguard.OpCreate, fsguard.OpMkdir, fsguard.OpWrite, fsguard.OpSync, fsguard.OpSyncDir, fsguard.OpRename, fsguard.OpRemove:
+				case fsguard.OpCreate, fsguard.OpMkdir, fsguard.OpWrite, fsguard.OpSync, fsguard.OpSyncData, fsguard.OpSyncDir, fsguard.OpRename, fsguard.OpExchange, fsguard.OpRemove:
 				default:
 					return false
 				}
@@ -56,7 +55,7 @@ func TestChangesAreMadeAlone(t *testing.T) {
 				return false
 			}, nil, 0))
 			mustDo(t, tt.do(t, s))
-			if !seen[fsguard.OpRename] || !seen[fsguard.OpSyncDir] {
+			if !seen[fsguard.OpRename] && !seen[fsguard.OpExchange] || !seen[fsguard.OpSyncDir] {
 				t.Errorf("saw only %v", seen)
 			}
 		})
@@ -168,9 +167,7 @@ func TestFailedRecovery(t *testing.T) {
 	d, s, w := onDisk(t)
 	dead := newOwner(token{7}, crashClock.at)
 	d.WriteRaw(crashDir+"/"+namespaceDir+"/"+lockFile, encodeRecord(dead))
-	w.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-		return op == fsguard.OpSync && strings.HasSuffix(path, tempSuffix)
-	}, syscall.EIO, 1))
+	w.Arm(crashtest.FailMatching(isStateSync, syscall.EIO, 1))
 	if _, err := s.Recover(t.Context()); !errors.Is(err, syscall.EIO) || errors.Is(err, queue.ErrUncertain) {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func TestPlantedBugsAreCaught(t *testing.T) { bed.Catch(t, caughtBugs()) }
 
 func caughtBugs() []planted.Bug {
-	return slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs, interleavePlants)
+	return slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs, exchangeBugs, interleavePlants)
 }
 
 // bed has the bugs of every test that plants some: they share its build.
@@ -44,7 +44,7 @@ var plantedBugs = []planted.Bug{
 		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.file)"}}},
 	{Name: "payload not synced", Test: "TestCrash$/^enqueue$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
-	{Name: "state temp not synced", Test: "TestCrash$/^claim$", Edits: []planted.Edit{
+	{Name: "state temp not synced", Test: "TestCrash$/^recover$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "w.targets = append(w.targets, w.file.file)", New: ""}}},
 	{Name: "owner record not written", Test: "TestCrashThenLook$/^ack$", Edits: []planted.Edit{
 		{File: "lock.go", Old: "	_, err := t.pins.lock.WriteAt(encodeRecord(owner), 0)\n	return err\n", New: "	return nil\n"}}},
@@ -94,5 +94,5 @@ var plantedBugs = []planted.Bug{
 		{File: "gauges.go", Old: "		_, g.Importing = st.importInto(name)\n", New: ""}}},
 	{Name: "an error read as not there", Test: "TestFaultResumeOfAWholeStore", Edits: []planted.Edit{
 		{File: "create.go", Old: "	_, err = space.Lstat(stateFile)\n	if errors.Is(err, fs.ErrNotExist) {", New: "	_, err = space.Lstat(stateFile)\n	if err != nil {"},
-		{File: "create.go", Old: "case formatFile, lockFile, reserveFile:", New: "case formatFile, lockFile, reserveFile, stateFile:"}}},
+		{File: "create.go", Old: "case formatFile, lockFile, spareFile, reserveFile:", New: "case formatFile, lockFile, spareFile, reserveFile, stateFile:"}}},
 }

@@ -18,10 +18,10 @@ var powerCutBugs = []planted.Bug{
 		{File: "commit.go", Old: "if err := parent.Sync(); err != nil {", New: "if err := error(nil); err != nil {"}}},
 	{Name: "power cut: payload not synced", Test: "TestPowerCut$/^ext4-writeback$/^enqueue$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
-	{Name: "power cut: state temp not synced", Test: "TestPowerCut$/^xfs$/^ack$", Edits: []planted.Edit{
-		{File: "commit.go", Old: "w.targets = append(w.targets, w.file.file)", New: ""}}},
+	{Name: "power cut: spare not synced", Test: "TestPowerCut$/^xfs$/^ack$", Edits: []planted.Edit{
+		{File: "spare.go", Old: "w.targets = append(w.targets, fsguard.DataOf(file))", New: ""}}},
 	{Name: "power cut: the first state's name not synced", Test: "TestPowerCut$/^btrfs$/^create$", Edits: []planted.Edit{
-		{File: "create.go", Old: "encodeState(nil, st)); err != nil {\n		return err\n	}\n	return space.Sync()", New: "encodeState(nil, st)); err != nil {\n		return err\n	}\n	return nil"}}},
+		{File: "create.go", Old: "	if err := space.WriteFile(stateFile, text); err != nil {\n		return err\n	}\n	return space.Sync()", New: "	if err := space.WriteFile(stateFile, text); err != nil {\n		return err\n	}\n	return nil"}}},
 	{Name: "filesystem: no look at a directory after its sync", Test: "TestFilesystemFaults$/^xfs$", Edits: []planted.Edit{
 		{File: "../internal/fsguard/descriptor.go", Old: "	if err == nil && op == OpSyncDir {", New: "	if err == nil && op == OpSyncDir && false {"}}},
 }

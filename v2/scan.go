@@ -95,6 +95,15 @@ func (s *scanner) end() {
 	}
 }
 
+// endPadded is end where spaces may follow the last newline.
+func (s *scanner) endPadded() {
+	s.b = withoutPadding(s.b)
+	s.end()
+}
+
+// withoutPadding cuts off the spaces at the end.
+func withoutPadding(b []byte) []byte { return bytes.TrimRight(b, " ") }
+
 // more goes to the next element of an array whose opening bracket was taken, or
 // takes the closing one and reports false.
 func (s *scanner) more(first bool) bool {

@@ -17,6 +17,7 @@ type state struct {
 	store      token
 	revision   uint64
 	settings   Settings
+	exchange   bool   // commits exchange state.json with the spare: see exchange.go
 	fence      uint64 // claims made so far in the whole store
 	recoveries uint64 // fresh revisions published by Recover or a resolution
 	resolved   []outcome

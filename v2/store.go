@@ -44,6 +44,8 @@ type Store struct {
 	seen       outcome          // the newest state that was current under the lock
 	text       []byte           // buffer of the encoded state
 	open       *uncertainCommit // ours, not resolved yet
+	retired    *fileText        // what the file holds that our last commit retired; nil: not known
+	noExchange bool             // it was refused here: commits replace
 	blankLater string           // owner token of a record of ours that could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped
 
@@ -85,6 +87,7 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 		return nil, err
 	}
 	s.fs, s.clock, s.rand = s.opts.fs, s.opts.clock, s.opts.rand
+	s.noExchange = s.opts.plain
 	s.idle = sync.NewCond(&s.mu)
 	s.wake = newWaker(s)
 	s.runs = newRunFiles(func() fsguard.Dir { return s.pins.objects })
@@ -196,8 +199,8 @@ func open(ctx context.Context, dir string, o *Options, readOnly bool) (*Store, e
 	return s, nil
 }
 
-// admit pins and checks the store. The lock is not needed for that: state.json is
-// replaced atomically, so any reader finds a whole one.
+// admit pins and checks the store. The lock is not needed for that: a reader finds a
+// whole state without it.
 func (s *Store) admit() error {
 	p, err := pin(s.fs, s.dir, &s.opts, s.readOnly)
 	if err != nil {
@@ -213,11 +216,7 @@ func (s *Store) admit() error {
 			return lockError(err)
 		}
 	}
-	file, err := openState(p)
-	if err != nil {
-		return err
-	}
-	c, err := s.readState(p, file)
+	c, err := s.readUnlocked(p)
 	if err != nil {
 		return err
 	}

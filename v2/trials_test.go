@@ -213,9 +213,7 @@ func TestTrial15FailedSync(t *testing.T) {
 		func(op fsguard.Op, path string) bool {
 			return op == fsguard.OpSync && strings.HasSuffix(path, payloadFile)
 		},
-		func(op fsguard.Op, path string) bool {
-			return op == fsguard.OpSync && strings.HasSuffix(path, tempSuffix)
-		},
+		isStateSync,
 		func(op fsguard.Op, path string) bool {
 			return op == fsguard.OpSyncDir && strings.HasSuffix(path, objectsDir)
 		},
@@ -343,7 +341,7 @@ func TestTrial26TwoHandles(t *testing.T) {
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w.Arm(watch(func(op fsguard.Op, path string) {
-		if op == fsguard.OpRename && path == statePath {
+		if isCommitPoint(op, path) {
 			once.Do(func() { close(inside); <-goOn })
 		}
 	}))

@@ -236,7 +236,7 @@ func verifyNamespace(v *view, report *Report) error {
 			if !info.Mode.IsDir() {
 				report.fault("file", name, "is not a directory")
 			}
-		case formatFile, stateFile, reserveFile:
+		case formatFile, stateFile, spareFile, reserveFile:
 			if !info.Plain() {
 				report.fault("file", name, "is not a plain file with one link")
 			}

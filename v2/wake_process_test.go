@@ -153,7 +153,7 @@ func TestNoiseDoesNotWake(t *testing.T) {
 	s, dir := newTestStore(t, nil)
 	two := byEvent(t, dir, Open)
 	noisy, err := Open(t.Context(), dir, &Options{fs: crashtest.Wrap(fsguard.OS(), crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-		return op == fsguard.OpRename && path == statePath
+		return isCommitPoint(op, path)
 	}, syscall.EIO, 0))})
 	mustDo(t, err)
 	defer noisy.Close()

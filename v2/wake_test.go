@@ -87,7 +87,7 @@ func TestUncertainCommitWakes(t *testing.T) {
 		sc.parked(t, wait)
 		renamed := false
 		sc.ops.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-			renamed = renamed || op == fsguard.OpRename && path == statePath
+			renamed = renamed || isCommitPoint(op, path)
 			return renamed && op == fsguard.OpSyncDir
 		}, syscall.EIO, 1))
 		_, err := sc.Enqueue(t.Context(), "mail", small("a"))
@@ -107,7 +107,7 @@ func TestOneLookForOneCommit(t *testing.T) {
 		renamed := false
 		sc.ops.Arm(watch(func(op fsguard.Op, path string) {
 			switch {
-			case op == fsguard.OpRename && path == statePath:
+			case isCommitPoint(op, path):
 				renamed = true
 				told.signal()
 			case op == fsguard.OpSyncDir && renamed:
