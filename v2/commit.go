@@ -113,7 +113,6 @@ func (s *Store) readState(p *pins, file fsguard.File) (*cachedState, error) {
 		c.close()
 		return nil, err
 	}
-	c.st.reader = s.runs
 	return c, nil
 }
 
@@ -136,6 +135,7 @@ func (s *Store) decode(c *cachedState, text []byte, store token) (*state, error)
 	if err != nil {
 		return nil, err
 	}
+	st.reader = s.runs
 	c.head = bytes.Clone(stateHead(text))
 	return st, nil
 }

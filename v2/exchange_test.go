@@ -77,6 +77,7 @@ func TestExchangeTakesTurns(t *testing.T) {
 // gives their room back.
 func TestSpareGrowsAndShrinks(t *testing.T) {
 	d, s, _ := onDisk(t)
+	s.opts.block = -1 // no runs
 	if _, err := s.EnqueueBatch(t.Context(), "mail", smalls(2000)); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (r opRun) within(k int) (rows []string) {
 	if len(after.objects) > len(r.before.objects) {
 		rows = append(rows, "A4")
 	}
-	if after.temps > 0 {
+	if after.temps > 0 || after.spare != r.before.spare {
 		rows = append(rows, "A5")
 	}
 	if after.reserve && (!r.before.reserve || after.reserveSize != r.before.reserveSize) {

@@ -18,7 +18,7 @@ import (
 // recordedRuns are the operations of every scenario of the crash tests, and of what else
 // has rows of its own.
 func recordedRuns(t *testing.T) []opRun {
-	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), reserveRuns(t), uncertainRuns(t))
+	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), reserveRuns(t), refusedRuns(t), uncertainRuns(t))
 	for _, r := range runs {
 		if len(r.ops) == 0 {
 			t.Fatalf("%s does nothing", r.name)
@@ -120,7 +120,7 @@ func reserveRuns(t *testing.T) []opRun {
 	c.make(t, d)
 	r := recordOn(d)
 	o := crashOptions(r.w)
-	o.MinFreeBytes = -1
+	o.MinFreeBytes, o.plain = -1, true
 	s, err := Open(t.Context(), crashDir, o)
 	mustDo(t, err)
 	have := receipts{}
@@ -129,6 +129,21 @@ func reserveRuns(t *testing.T) []opRun {
 	runs := r.held("ack on a full disk", func() { mustDo(t, s.Ack(t.Context(), have["a"])) })
 	d.SetFree(1 << 30)
 	runs = append(runs, r.held("enqueue after a full disk", func() { mustEnqueue(t, s, "mail", small("more")) })...)
+	mustDo(t, s.Close())
+	return runs
+}
+
+// refusedRuns are an ack whose exchange is refused, and the one after it.
+func refusedRuns(t *testing.T) []opRun {
+	d := crashtest.NewDisk()
+	crashScenario{setup: withClaims, stops: true}.make(t, d)
+	r := recordOn(d)
+	s, err := Open(t.Context(), crashDir, crashOptions(r.w))
+	mustDo(t, err)
+	have := receipts{}
+	have.load(s)
+	runs := r.held("ack whose exchange is refused", func() { mustDo(t, s.Ack(t.Context(), have["a"])) })
+	runs = append(runs, r.held("ack after that", func() { mustDo(t, s.Ack(t.Context(), have["b"])) })...)
 	mustDo(t, s.Close())
 	return runs
 }

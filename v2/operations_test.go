@@ -20,7 +20,7 @@ import (
 type diskLook struct {
 	space, format bool
 	record        string // of the transfer lock
-	state         string
+	state, spare  string
 	reserve       bool
 	reserveSize   int
 	temps         int
@@ -55,7 +55,8 @@ func lookAtDisk(d *crashtest.Disk) (l diskLook) {
 			l.record = ownerRecord
 		}
 	}
-	l.space, l.format, l.state = d.Exists(at("")), d.Exists(at(formatFile)), read(stateFile)
+	l.space, l.format = d.Exists(at("")), d.Exists(at(formatFile))
+	l.state, l.spare = read(stateFile), read(spareFile)
 	l.reserve, l.reserveSize = d.Exists(at(reserveFile)), len(read(reserveFile))
 	for _, name := range namesIn(d, at("")) {
 		if isTemp(name) {

@@ -231,6 +231,10 @@ func verifyNamespace(v *view, report *Report) error {
 		if err != nil {
 			return err
 		}
+		if name == spareFile && !v.draft.st.exchange {
+			report.fault("file", name, "is not the store's")
+			continue
+		}
 		switch name {
 		case objectsDir, holdersDir:
 			if !info.Mode.IsDir() {
