@@ -242,6 +242,34 @@ func TestOddSpare(t *testing.T) {
 	}
 }
 
+// A short text leaves nothing of a longer one behind it: of one's own from two commits ago,
+// which one knows; and of another process's, whose commit came to nothing after it had
+// written all of it into a file that one has known.
+func TestNothingIsLeftOfALongerText(t *testing.T) {
+	cursor := func(s *Store, n int) error {
+		_, err := s.Update(t.Context(), queue.CursorChange{Queue: "mail", Cursor: strings.Repeat("x", n)})
+		return err
+	}
+	t.Run("own", func(t *testing.T) {
+		d, s, _ := onDisk(t)
+		for _, n := range []int{1000, 2, 1, 0} {
+			mustDo(t, cursor(s, n))
+			mustStand(t, d, 0)
+		}
+	})
+	t.Run("another's", func(t *testing.T) {
+		d, s, _ := onDisk(t)
+		mustDo(t, cursor(s, 1), cursor(s, 2))
+		w := crashtest.Wrap(d.Process(), crashtest.FailMatching(isCommitPoint, syscall.EIO, 1))
+		other, err := Open(t.Context(), crashDir, crashOptions(w))
+		mustDo(t, err)
+		defer other.Close()
+		refusal(t, "a commit that comes to nothing", cursor(other, 1000), syscall.EIO, "")
+		mustDo(t, cursor(s, 3))
+		mustStand(t, d, 0)
+	})
+}
+
 // Whatever wrote into the spare before, and however it ended, no byte of it is left behind
 // the next text: texts of all lengths, by two handles of two processes, some of which fail.
 func TestNothingIsLeftBehindTheText(t *testing.T) {
