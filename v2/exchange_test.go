@@ -533,6 +533,14 @@ func TestExchangeBesideReplacement(t *testing.T) {
 // Spaces behind the text are taken where the feature says so, and nothing else is.
 func TestPadding(t *testing.T) {
 	st := sampleState()
+	st.exchange = true
+	whole := encodeState(nil, st)
+	for n := range len(whole) {
+		_, err := decodeState(padded(whole[:n:n], 9000)[:9000], stateFile, st.store)
+		if !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%d bytes of %d and spaces: %v", n, len(whole), err)
+		}
+	}
 	for _, tt := range []struct {
 		exchange bool
 		behind   string

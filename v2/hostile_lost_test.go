@@ -21,7 +21,7 @@ import (
 var lostParts = map[string]func(whole []byte) []byte{
 	"gone":  func([]byte) []byte { return nil },
 	"empty": func([]byte) []byte { return []byte{} },
-	"half":  func(whole []byte) []byte { return whole[:len(whole)/2] },
+	"half":  func(whole []byte) []byte { return whole[:len(withoutPadding(whole))/2] },
 	"zeros": func(whole []byte) []byte { return make([]byte, len(whole)) },
 }
 
@@ -42,6 +42,7 @@ func TestLostFiles(t *testing.T) {
 		// A lock that says nothing readable says that its owner died: the operator recovers.
 		{"lock", lockFile, map[string]string{"gone": stops, "empty": stale, "half": stale, "zeros": stale}},
 		{"reserve", reserveFile, map[string]string{"gone": harmless, "empty": harmless, "half": harmless, "zeros": harmless}},
+		{"spare", spareFile, map[string]string{"gone": harmless, "empty": harmless, "half": harmless, "zeros": harmless}},
 		{"objects", objectsDir, map[string]string{"gone": stops}},
 		{"object", objectsDir + "/" + good.object, map[string]string{"gone": damages}},
 		{"payload", objectsDir + "/" + good.object + "/" + payloadFile, map[string]string{"gone": damages, "empty": damages, "half": damages, "zeros": damages}},

@@ -193,7 +193,7 @@ func spoiltBy(spoil func(t *testing.T, at func(...string) string)) func(t *testi
 func goodStore(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "good")
-	s, err := Create(t.Context(), dir, nil)
+	s, err := Create(t.Context(), dir, &Options{plain: true})
 	mustDo(t, err)
 	mustEnqueue(t, s, "mail", small("a"), small("b"), small("c"))
 	claimed := mustClaim(t, s, "mail", queue.ClaimOptions{})

@@ -18,7 +18,7 @@ import (
 // On a full disk an update goes on that only settles, extends, reaps and purges, and
 // takes the reserve for it.
 func TestUpdateSettlesOnAFullDisk(t *testing.T) {
-	f := newFullStore(t, Options{MinFreeBytes: -1})
+	f := newFullStore(t, Options{MinFreeBytes: -1, plain: true})
 	f.disk.SetFree(0)
 	out, err := f.Update(t.Context(),
 		queue.ExtendChange{Receipt: f.held[0], Lease: time.Hour},
@@ -60,7 +60,7 @@ var fullChanges = map[string]func(a queue.Receipt) queue.Change{
 func TestUpdateNeedsRoomOnAFullDisk(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(fullChanges)) {
 		t.Run(name, func(t *testing.T) {
-			f := newFullStore(t, Options{MinFreeBytes: -1})
+			f := newFullStore(t, Options{MinFreeBytes: -1, plain: true})
 			f.disk.SetFree(0)
 			before := f.disk.ReadRaw(inSim(stateFile))
 			ack, other := queue.AckChange{Receipt: f.held[0]}, fullChanges[name](f.held[1])
