@@ -46,6 +46,7 @@ type Store struct {
 	open       *uncertainCommit // ours, not resolved yet
 	blankLater string           // owner token of a record of ours that could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped
+	company    company          // who may join the next commit
 
 	commits, parses atomic.Int64 // for tests: what was done, counted
 }
@@ -137,6 +138,9 @@ func (o *Options) fill() error {
 	}
 	if o.rand == nil {
 		o.rand = rand.Reader
+	}
+	if o.gather == 0 {
+		o.gather = gatherIdle
 	}
 	if o.holders == nil {
 		o.holders = &processHolders
