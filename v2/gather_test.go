@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/holdfast/internal/crashtest"
@@ -99,4 +100,17 @@ func TestGatherGivesUp(t *testing.T) {
 	if want := []int{1, 1, 2, 2, 3, 3, 4, 6}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("waits begun: %v, want %v", got, want)
 	}
+}
+
+// Where time stands still while anybody runs, a commit waits for no one for ever.
+func TestGatherWhereTimeStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := gathering(t, gatherIdle)
+		s.company = company{want: 64, back: 64, at: time.Now()}
+		mustEnqueue(t, s, "mail", small("a"))
+		if s.company.waits != 1 {
+			t.Errorf("%d commits waited for company, want 1", s.company.waits)
+		}
+		mustDo(t, s.Close())
+	})
 }
