@@ -62,6 +62,8 @@ type Options struct {
 	block   int  // messages to a block of runs; zero: by the backlog; negative: none is sealed
 	pollOff bool // whoever waits is woken by events, commits and due times alone
 
+	prepare int // objects that a handle makes before it prepares some; zero: preparesAfter; negative: it never does
+
 	gather time.Duration // of gatherIdle's; negative: no commit waits for company
 
 	holders *holderSet // nil: this process's; tests play several processes in one

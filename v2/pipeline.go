@@ -280,6 +280,7 @@ func (s *Store) let(t *tenure) {
 func (s *Store) drop() {
 	s.forget()
 	if s.pins != nil {
+		s.pool.giveUp(s.pins.objects)
 		s.pins.close()
 		s.pins = nil
 	}

@@ -15,7 +15,7 @@ import (
 func TestPlantedBugsAreCaught(t *testing.T) { bed.Catch(t, caughtBugs()) }
 
 func caughtBugs() []planted.Bug {
-	return slices.Concat(plantedBugs, commitBugs, lockBugs, filesBugs, stateBugs, guardBugs, interleavePlants)
+	return slices.Concat(plantedBugs, commitBugs, preparedBugs, lockBugs, filesBugs, stateBugs, guardBugs, interleavePlants)
 }
 
 // bed has the bugs of every test that plants some: they share its build.

@@ -46,6 +46,7 @@ type Store struct {
 	open       *uncertainCommit // ours, not resolved yet
 	blankLater string           // owner token of a record of ours that could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped
+	pool       pool             // objects that were made ahead
 	company    company          // who may join the next commit
 
 	commits, parses atomic.Int64 // for tests: what was done, counted
@@ -86,6 +87,7 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 		return nil, err
 	}
 	s.fs, s.clock, s.rand = s.opts.fs, s.opts.clock, s.opts.rand
+	s.pool.after = s.opts.prepare
 	s.idle = sync.NewCond(&s.mu)
 	s.wake = newWaker(s)
 	s.runs = newRunFiles(func() fsguard.Dir { return s.pins.objects })
@@ -138,6 +140,9 @@ func (o *Options) fill() error {
 	}
 	if o.rand == nil {
 		o.rand = rand.Reader
+	}
+	if o.prepare == 0 {
+		o.prepare = preparesAfter
 	}
 	if o.gather == 0 {
 		o.gather = gatherIdle
