@@ -228,7 +228,6 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	// found, and orphans at most.
 	if err := s.fs.SyncAll(w.targets...); err != nil {
 		p.spent = true
-		s.pool.giveUp(p.objects)
 		w.drop()
 		return syncError(err)
 	}
