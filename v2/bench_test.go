@@ -24,6 +24,34 @@ func BenchmarkMessage(b *testing.B) {
 	b.Run("goroutines=64/pending=500", func(b *testing.B) { benchMessages(b, 64, 500) })
 }
 
+// An enqueue by one caller, into objects that were made ahead and without them; the second
+// "made" is the control.
+func BenchmarkEnqueue(b *testing.B) {
+	for _, how := range []struct {
+		name    string
+		prepare int
+	}{{"made", -1}, {"made again", -1}, {"prepared", 1}} {
+		b.Run(how.name, func(b *testing.B) {
+			dir, err := os.MkdirTemp("", "holdfast-bench-")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			s, err := Create(b.Context(), dir+"/store", &Options{prepare: how.prepare})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			payload := []byte(`"` + strings.Repeat("x", 510) + `"`)
+			for b.Loop() {
+				if _, err := s.Enqueue(b.Context(), "mail", queue.Message{Payload: payload}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func benchMessages(b *testing.B, callers, pending int) {
 	ctx := b.Context()
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
