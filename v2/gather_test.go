@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/holdfast/internal/crashtest"
+	"example.com/holdfast/internal/fsguard"
 )
 
 // gathering gives a store on the simulated disk whose commits wait so long for company.
@@ -113,4 +114,44 @@ func TestGatherWhereTimeStandsStill(t *testing.T) {
 		}
 		mustDo(t, s.Close())
 	})
+}
+
+// Handles that wait for the lock sleep in the kernel: each asks for the turnstile and for
+// the lock once, however long it waits, and nobody tries again.
+func TestHandOverDoesNotPoll(t *testing.T) {
+	_, dir := newTestStore(t, nil)
+	out := openLock(t, dir)
+	out.lock(t)
+	var handles []*Store
+	var ops []*crashtest.Wrapper
+	var waiting sync.WaitGroup
+	for i := range 4 {
+		w := crashtest.Wrap(fsguard.OS(), crashtest.Plan{})
+		o := &Options{fs: w}
+		ownHolders(&o)
+		s, err := Open(t.Context(), dir, o)
+		mustDo(t, err)
+		defer s.Close()
+		w.Arm(crashtest.Plan{})
+		waiting.Go(func() {
+			if _, err := s.Enqueue(t.Context(), "mail", small(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+		handles, ops = append(handles, s), append(ops, w)
+	}
+	for _, s := range handles {
+		until(func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.lockWait
+		})
+	}
+	out.unlock(t)
+	waiting.Wait()
+	for i, w := range ops {
+		if locks, unlocks := w.Count(fsguard.OpLock), w.Count(fsguard.OpUnlock); locks != 2 || unlocks != 2 {
+			t.Errorf("handle %d: %d locks and %d unlocks, want 2 and 2\n%s", i, locks, unlocks, w.Trace())
+		}
+	}
 }
