@@ -150,14 +150,14 @@ func (st *state) representable() error {
 	if st.revision == 0 {
 		return fmt.Errorf("the revision has come to its end: %w", queue.ErrFull)
 	}
-	numbers := []uint64{st.fence, st.recoveries}
+	most := max(st.fence, st.recoveries)
 	for _, q := range st.queues {
-		numbers = append(numbers, q.next)
+		most = max(most, q.next)
 		for _, n := range counts(&q.counters) {
-			numbers = append(numbers, *n)
+			most = max(most, *n)
 		}
 	}
-	if slices.Max(numbers) > maxNumber {
+	if most > maxNumber {
 		return fmt.Errorf("a number of the state has come to its end: %w", queue.ErrFull)
 	}
 	return nil

@@ -180,18 +180,23 @@ func (s *Store) commit(t *tenure, d *draft, room roomFor) error {
 func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) error {
 	p := t.pins
 	fresh := func() (token, error) { return newToken(s.rand) }
+	w := &writing{p: p, commit: d.st.commit, temp: stateTemp(d.st.commit)}
+	defer w.closeObjects()
+	d.ready = func(size int) *preparedObject { return w.take(s, int64(size)) }
 	objects, err := d.pack(fresh)
 	if err != nil {
+		w.dropObjects()
 		return err
 	}
 	if room == enqueuing { // settling costs no more syncs for the depth of a queue
 		sealed, err := d.sealRuns(fresh, d.ripe)
 		if err != nil {
+			w.dropObjects()
 			return err
 		}
 		for _, x := range sealed {
 			s.runs.keep(x.run, x.body)
-			objects = append(objects, object{x.run.name, runFile, x.text})
+			objects = append(objects, object{name: x.run.name, file: runFile, data: x.text})
 		}
 	}
 	s.text = encodeState(s.text[:0], d.st)
@@ -201,13 +206,13 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	}
 	size := int64(len(s.text))
 	if size > most && size > s.cached.size { // what makes it smaller is never refused
+		w.dropObjects()
 		return fmt.Errorf("%s would be %d bytes, more than readers take: %w", stateFile, len(s.text), queue.ErrFull)
 	}
 	if err := d.st.representable(); err != nil {
+		w.dropObjects()
 		return err
 	}
-	w := &writing{p: p, commit: d.st.commit, temp: stateTemp(d.st.commit)}
-	defer w.closeObjects()
 	if err := w.write(s, d, objects, room, s.exchanges(t, d)); err != nil {
 		w.drop()
 		return err
@@ -291,6 +296,8 @@ func (s *Store) adopt(d *draft, w *writing) {
 		s.retired = &known
 	}
 	s.forget()
+	s.pool.ready = append(s.pool.ready, w.prepared...)
+	w.prepared = nil
 	d.seal()
 	s.seen = outcome{d.st.commit, d.st.revision}
 	s.commits.Add(1)
@@ -319,11 +326,25 @@ type writing struct {
 	made    []object
 	open    []unsynced
 	targets []fsguard.Syncer
+
+	prepared []*preparedObject // for commits to come
 }
 
 // write puts objects, a new reserve and the state on the disk, unsynced.
 func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exchange bool) error {
+	fresh, missed := 0, false
 	for _, o := range objects {
+		if o.ready != nil {
+			// It was made and synced at this length. What fdatasync leaves out is not needed
+			// to read the data back (fdatasync(2)).
+			if _, err := o.ready.file.WriteAt(o.data, 0); err != nil {
+				return err
+			}
+			w.targets = append(w.targets, fsguard.DataOf(o.ready.file))
+			continue
+		}
+		fresh++
+		missed = missed || o.file == payloadFile && len(o.data) <= smallPayload
 		u, err := writeObject(w.p.objects, o)
 		w.made = append(w.made, o)
 		w.open = append(w.open, u)
@@ -332,7 +353,10 @@ func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exch
 		}
 		w.targets = append(w.targets, u.file, u.dir)
 	}
-	if len(objects) > 0 {
+	if missed && room == enqueuing {
+		w.prepare(s)
+	}
+	if fresh > 0 {
 		w.targets = append(w.targets, w.p.objects)
 	}
 	if err := w.provide(s, d, int64(len(s.text)), room); err != nil {
@@ -368,7 +392,21 @@ func (w *writing) closeObjects() {
 	for _, u := range w.open {
 		u.close()
 	}
+	for _, x := range w.prepared {
+		x.close()
+		x.unsynced = unsynced{}
+	}
 	w.open = nil
+}
+
+// take gives a prepared object to this commit, which keeps it or throws it away.
+func (w *writing) take(s *Store, size int64) *preparedObject {
+	x := s.pool.take(w.p.objects, size)
+	if x != nil {
+		w.made = append(w.made, object{name: x.name, file: payloadFile})
+		w.open = append(w.open, x.unsynced)
+	}
+	return x
 }
 
 // drop takes back what was written before a commit point that did not come. What cannot
@@ -382,9 +420,18 @@ func (w *writing) drop() {
 	if w.reserve != "" {
 		_ = w.p.space.Remove(w.reserve)
 	}
+	w.dropObjects()
+}
+
+func (w *writing) dropObjects() {
+	w.closeObjects()
 	for _, o := range w.made {
 		dropObject(w.p.objects, o.name, o.file)
 	}
+	for _, x := range w.prepared {
+		dropObject(w.p.objects, x.name, payloadFile)
+	}
+	w.made, w.prepared = nil, nil
 }
 
 // syncError types the answer of a filesystem that cannot sync.

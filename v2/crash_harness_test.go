@@ -48,7 +48,7 @@ func crashOptions(fs fsguard.FS) *Options {
 	} else {
 		binary.LittleEndian.PutUint64(seed[:], processes.Add(1))
 	}
-	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed), holders: &holderSet{}}
+	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed), holders: &holderSet{}, gather: -1, prepare: -1}
 }
 
 // replaying reports whether explorations only do one thing again: see CRASHTEST_REPLAY.
@@ -68,6 +68,8 @@ type crashScenario struct {
 	plain bool // the disk exchanges no names: a store without the feature
 	stops bool // it exchanges none any more once the store is made
 
+	prepare int // Options.prepare; 0: never
+
 	damaged bool // verify finds the payload that the set-up damaged
 }
 
@@ -76,7 +78,11 @@ type crashScenario struct {
 // into the journal under wrongKey.
 func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
 	ctx := context.Background()
-	s, err := Open(ctx, crashDir, crashOptions(fs))
+	o := crashOptions(fs)
+	if c.prepare > 0 {
+		o.prepare = c.prepare
+	}
+	s, err := Open(ctx, crashDir, o)
 	if err != nil {
 		return
 	}

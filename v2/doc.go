@@ -51,5 +51,8 @@
 //
 // One commit writes the whole state: about 150 bytes for each pending message. Every
 // commit waits for the disk twice. Payloads of settled messages stay on the disk in
-// this version. Network filesystems are refused; Windows has no flock.
+// this version. A handle that enqueues steadily keeps up to 16 objects ready, of 1 MiB
+// together and three descriptors each, which Close removes and which are orphans after a
+// kill. A commit may wait 0.1 ms, and 1 ms while they come, for callers that were answered
+// together. Network filesystems are refused; Windows has no flock.
 package holdfast

@@ -32,6 +32,8 @@ type draft struct {
 	promised int64              // owed, as enqueues of this draft add to it; 0: not counted yet
 	bytes    int64              // estimate of the encoded state
 	base     *state
+
+	ready func(size int) *preparedObject // where pack finds objects that were made ahead; nil: nowhere
 }
 
 // An item is a payload that has no object yet.
@@ -52,8 +54,7 @@ func newDraft(base *state, commit token, now instant, size int64) *draft {
 	next.queues = slices.Clone(base.queues)
 	next.failed = slices.Clone(base.failed)
 	return &draft{
-		st: &next, base: base, now: now, millis: now.millis(), bytes: size,
-		itemOf: map[generation]int{}, own: map[string]bool{}, ownNS: map[string]bool{},
+		st: &next, base: base, now: now, millis: now.millis(), bytes: size, own: map[string]bool{},
 	}
 }
 
@@ -273,6 +274,9 @@ func (q *queueState) clone() *queueState {
 // space gives the draft's own copy of a failed namespace, made if it is new.
 func (d *draft) space(name string) *failedSpace {
 	d.dirty = true
+	if d.ownNS == nil {
+		d.ownNS = map[string]bool{}
+	}
 	i, ok := d.st.spaceIndex(name)
 	if !ok {
 		f := &failedSpace{name: name}
@@ -306,6 +310,9 @@ func (d *draft) generation() generation {
 // takes the place of what was noted before for that generation; that stays in items,
 // for a draft that goes back to a mark.
 func (d *draft) write(it item) {
+	if d.itemOf == nil {
+		d.itemOf = map[generation]int{}
+	}
 	d.itemOf[it.gen] = len(d.items)
 	d.items = append(d.items, it)
 }

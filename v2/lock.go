@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -108,12 +109,17 @@ func (t *tenure) release() (left bool) {
 
 // newOwner describes this process.
 func newOwner(tok token, now instant) queue.Owner {
+	return queue.Owner{Token: tok.String(), PID: os.Getpid(), Host: hostname(), Boot: now.BootID, Since: now.Wall.UTC()}
+}
+
+// hostname is asked for once: every commit names it.
+var hostname = sync.OnceValue(func() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // for people only; it decides nothing
+		return "" // for people only; it decides nothing
 	}
-	return queue.Owner{Token: tok.String(), PID: os.Getpid(), Host: host, Boot: now.BootID, Since: now.Wall.UTC()}
-}
+	return host
+})
 
 func lockError(err error) error {
 	if isAny(err, lockUnsupported...) {

@@ -60,6 +60,8 @@ type object struct {
 	name token
 	file string // payloadFile or runFile
 	data []byte
+
+	ready *preparedObject // that it is written over; nil: it is made
 }
 
 // pack puts the draft's payloads into objects and points their references at them.
@@ -74,21 +76,25 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 		if len(batch) == 0 {
 			return nil
 		}
-		name, err := newToken()
+		size := batchBytes + 1
+		if len(batch) == 1 {
+			size = len(batch[0].payload)
+		}
+		name, ready, err := d.place(size, newToken)
 		if err != nil {
 			return err
 		}
 		if len(batch) == 1 {
 			d.pointAt(batch[0], name, 0)
-			objects = append(objects, object{name, payloadFile, batch[0].payload})
+			objects = append(objects, object{name, payloadFile, batch[0].payload, ready})
 		} else {
-			data := make([]byte, 0, batchBytes+1)
+			data := make([]byte, 0, size)
 			for i, it := range batch {
 				data = append(data, "[,"[min(i, 1)])
 				d.pointAt(it, name, int64(len(data)))
 				data = append(data, it.payload...)
 			}
-			objects = append(objects, object{name, payloadFile, append(data, ']')})
+			objects = append(objects, object{name, payloadFile, append(data, ']'), ready})
 		}
 		batch, batchBytes = batch[:0], 0
 		return nil
@@ -103,7 +109,7 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 				return nil, err
 			}
 			d.pointAt(it, name, 0)
-			objects = append(objects, object{name, payloadFile, it.payload})
+			objects = append(objects, object{name: name, file: payloadFile, data: it.payload})
 			continue
 		}
 		if batchBytes+len(it.payload)+2 > maxBatchObject {
@@ -118,6 +124,18 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 		return nil, err
 	}
 	return objects, nil
+}
+
+// place gives the name of an object that payloads share: of a prepared one, if there is one
+// of this size.
+func (d *draft) place(size int, newToken func() (token, error)) (token, *preparedObject, error) {
+	if d.ready != nil {
+		if x := d.ready(size); x != nil {
+			return x.name, x, nil
+		}
+	}
+	name, err := newToken()
+	return name, nil, err
 }
 
 // refOf finds where an item's generation stands in the draft; nil: it has left.

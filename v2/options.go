@@ -63,6 +63,10 @@ type Options struct {
 	plain   bool // commits replace state.json; Create makes a store without the feature "exchange"
 	pollOff bool // whoever waits is woken by events, commits and due times alone
 
+	prepare int // objects that a handle makes before it prepares some; zero: preparesAfter; negative: it never does
+
+	gather time.Duration // of gatherIdle's; negative: no commit waits for company
+
 	holders *holderSet // nil: this process's; tests play several processes in one
 }
 

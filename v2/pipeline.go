@@ -109,6 +109,7 @@ func (s *Store) withdraw(c *call) bool {
 // the next caller, or the lock is let go as soon as it is obtained.
 func (s *Store) run() {
 	for {
+		s.gather()
 		mode := s.wanted()
 		t, err := s.obtain(mode)
 		batch := s.take(mode, err != nil)
@@ -120,6 +121,7 @@ func (s *Store) run() {
 		} else {
 			failAll(batch, err)
 		}
+		s.part(batch)
 		for _, c := range batch {
 			if !c.again() {
 				close(c.done)
@@ -278,6 +280,7 @@ func (s *Store) let(t *tenure) {
 func (s *Store) drop() {
 	s.forget()
 	if s.pins != nil {
+		s.pool.giveUp(s.pins.objects)
 		s.pins.close()
 		s.pins = nil
 	}

@@ -4,6 +4,26 @@ package holdfast
 
 import "example.com/holdfast/internal/crashtest/planted"
 
+// Bugs of objects that are made ahead.
+var preparedBugs = []planted.Bug{
+	bug("prepared object not synced before use", "TestCrashPrepared$",
+		edit("prepared.go", "		w.targets = append(w.targets, x.file, x.dir)\n", "")),
+	bug("prepared directory not synced before use", "TestCrashPrepared$",
+		edit("prepared.go", "		w.targets = append(w.targets, x.file, x.dir)\n", "		w.targets = append(w.targets, x.file)\n")),
+	bug("prepared object not synced after it was written over", "TestCrashPrepared$",
+		edit("commit.go", "			w.targets = append(w.targets, fsguard.DataOf(o.ready.file))\n", "")),
+	bug("prepared object used twice", "TestCrashPrepared$",
+		edit("prepared.go", "		o.ready = slices.Delete(o.ready, i, i+1)\n", ""),
+		edit("commit.go", "		w.open = append(w.open, x.unsynced)\n", "")),
+	bug("prepared object not re-admitted", "TestPreparedObjectGone$",
+		edit("prepared.go", "		if x.stands(objects) {", "		if true {")),
+	bug("prepared object of a failed commit given back", "TestPreparedObjectIsUsedOnce$",
+		edit("prepared.go", "		o.ready = slices.Delete(o.ready, i, i+1)\n", ""),
+		edit("commit.go", "		w.made = append(w.made, object{name: x.name, file: payloadFile})\n		w.open = append(w.open, x.unsynced)\n", "")),
+	bug("prepared objects left by Close", "TestCloseRemovesWhatWasPrepared$",
+		edit("pipeline.go", "		s.pool.giveUp(s.pins.objects)\n", "")),
+}
+
 // Bugs of the commit and of recovery: its syncs, their order, what follows an error.
 var commitBugs = []planted.Bug{
 	bug("a store that is never re-admitted", "TestReplacedWhileOpen$",
@@ -27,7 +47,7 @@ var commitBugs = []planted.Bug{
 	bug("temps left by a commit that failed", "TestRenameThatDidNotHappen$",
 		edit("commit.go", "	if !w.lasting {\n		_ = w.p.space.Remove(w.temp)\n	}\n", "")),
 	bug("objects left by a commit that failed", "TestRenameThatDidNotHappen$",
-		edit("commit.go", "	for _, name := range w.made {\n		dropObject(w.p.objects, name)\n	}\n", "")),
+		edit("commit.go", "	for _, o := range w.made {\n		dropObject(w.p.objects, o.name, o.file)\n	}\n", "")),
 	bug("no look at the state right before the rename", "TestReplacedInsideACommit$",
 		edit("commit.go", "	if err := s.stillCurrent(w); err != nil {\n		w.drop()\n		return err\n	}\n", "")),
 	bug("a reserve that never gets its name", "TestFullDiskInOneCommit$",
@@ -49,7 +69,7 @@ var commitBugs = []planted.Bug{
 		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen", "	s.wake.committed(d.st.commit)\n	if err := parent.Sync(); err != nil {\n		return s.leaveOpen"),
 		edit("commit.go", "	s.commits.Add(1)\n	s.wake.committed(d.st.commit)\n", "	s.commits.Add(1)\n")),
 	bug("objects of an uncertain commit dropped", "TestUncertainCommitKeepsItsObjects$",
-		edit("commit.go", "	w.file.close()\n	if !t.written {", "	w.file.close()\n	for _, name := range w.made {\n		dropObject(w.p.objects, name)\n	}\n	if !t.written {")),
+		edit("commit.go", "	w.file.close()\n	if !t.written {", "	w.file.close()\n	for _, o := range w.made {\n		dropObject(w.p.objects, o.name, o.file)\n	}\n	if !t.written {")),
 	bug("uncertainty not marked", "TestUncertaintyIsSeenByEveryProcess$",
 		edit("lock.go", "	t.owner.Uncertain = true\n", "")),
 	bug("own uncertain commit forgotten", "TestAnswersWaitForTheSyncTheyRestOn$",

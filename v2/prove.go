@@ -33,7 +33,7 @@ type prover struct {
 }
 
 func newProver(s *Store, p *pins) *prover {
-	return &prover{s: s, p: p, known: map[token]bool{}, locks: map[token]fsguard.File{}}
+	return &prover{s: s, p: p}
 }
 
 // dead reports whether the process of a holder is proven to be gone. An error says
@@ -48,6 +48,9 @@ func (v *prover) dead(h token) (bool, error) {
 	dead, err := v.ask(h)
 	if err != nil {
 		return false, fmt.Errorf("asking whether holder %s is dead: %w", h, err)
+	}
+	if v.known == nil {
+		v.known = map[token]bool{}
 	}
 	if v.known[h] = dead; dead {
 		v.found = append(v.found, h)
@@ -74,6 +77,9 @@ func (v *prover) ask(h token) (dead bool, err error) {
 	if err != nil || !free {
 		_ = file.Close() // it is nobody's lock
 		return false, lockError(err)
+	}
+	if v.locks == nil {
+		v.locks = map[token]fsguard.File{}
 	}
 	v.locks[h] = file
 	if len(v.locks) > maxProof {

@@ -48,6 +48,8 @@ type Store struct {
 	noExchange bool             // it was refused here: commits replace
 	blankLater string           // owner token of a record of ours that could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped
+	pool       pool             // objects that were made ahead
+	company    company          // who may join the next commit
 
 	commits, parses atomic.Int64 // for tests: what was done, counted
 }
@@ -88,6 +90,7 @@ func newStore(dir string, o *Options, readOnly bool) (*Store, error) {
 	}
 	s.fs, s.clock, s.rand = s.opts.fs, s.opts.clock, s.opts.rand
 	s.noExchange = s.opts.plain
+	s.pool.after = s.opts.prepare
 	s.idle = sync.NewCond(&s.mu)
 	s.wake = newWaker(s)
 	s.runs = newRunFiles(func() fsguard.Dir { return s.pins.objects })
@@ -140,6 +143,12 @@ func (o *Options) fill() error {
 	}
 	if o.rand == nil {
 		o.rand = rand.Reader
+	}
+	if o.prepare == 0 {
+		o.prepare = preparesAfter
+	}
+	if o.gather == 0 {
+		o.gather = gatherIdle
 	}
 	if o.holders == nil {
 		o.holders = &processHolders

@@ -27,7 +27,11 @@ func newToken(r io.Reader) (token, error) {
 	return t, nil
 }
 
-func (t token) String() string { return tokenText.EncodeToString(t[:]) }
+func (t token) String() string {
+	var b [tokenChars]byte
+	tokenText.Encode(b[:], t[:])
+	return string(b[:])
+}
 
 func (t token) append(b []byte) []byte { return tokenText.AppendEncode(b, t[:]) }
 

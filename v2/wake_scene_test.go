@@ -99,7 +99,7 @@ func bubble(t *testing.T, o Options, play func(t *testing.T, sc *wakeScene)) {
 		sc := &wakeScene{disk: d, clock: &wakeClock{}}
 		sc.ops = crashtest.Wrap(d.Process(), crashtest.Plan{})
 		sc.fs = &wakeFS{FS: sc.ops}
-		o.fs, o.clock, o.holders = sc.fs, sc.clock, &holderSet{}
+		o.fs, o.clock, o.holders, o.gather = sc.fs, sc.clock, &holderSet{}, -1
 		var err error
 		sc.Store, err = Create(t.Context(), simDir, &o)
 		mustDo(t, err)
