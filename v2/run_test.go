@@ -19,7 +19,7 @@ import (
 func deep(t *testing.T, n int) (*Store, *handClock) {
 	t.Helper()
 	clock := &handClock{rigStart}
-	s, _ := newTestStore(t, &Options{block: 2, clock: clock})
+	s, _ := newTestStore(t, &Options{block: 2, clock: clock, prepare: -1})
 	for _, m := range smalls(n) {
 		mustEnqueue(t, s, "mail", m)
 	}
