@@ -30,10 +30,10 @@ func TestOperationsOfACommit(t *testing.T) {
 		do   func() error
 		want int
 	}{
-		{"enqueue that prepares two", enqueue, 59},
-		{"enqueue", enqueue, 39},
-		{"claim", claim, 37},
-		{"ack", func() error { return s.Ack(ctx, d[0].Receipt) }, 31},
+		{"enqueue that prepares two", enqueue, 64},
+		{"enqueue", enqueue, 44},
+		{"claim", claim, 42},
+		{"ack", func() error { return s.Ack(ctx, d[0].Receipt) }, 36},
 		{"empty claim", func() error { return second(s.Claim(ctx, "other", queue.ClaimOptions{WithoutHolder: true})) }, 16},
 		{"status", func() error { return second(s.Status(ctx, queue.StatusOptions{})) }, 15},
 	} {

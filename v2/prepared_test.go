@@ -183,8 +183,8 @@ func TestPreparedObjectGone(t *testing.T) {
 // that was prepared before it is used after a failed sync.
 func TestPreparedObjectIsUsedOnce(t *testing.T) {
 	for name, plan := range map[string]crashtest.Plan{
-		"sync":   crashtest.FailMatching(func(op fsguard.Op, path string) bool { return op == fsguard.OpSyncData }, unix.EIO, 1),
-		"rename": crashtest.FailMatching(func(op fsguard.Op, path string) bool { return op == fsguard.OpRename }, unix.EIO, 1),
+		"sync":         crashtest.FailMatching(func(op fsguard.Op, path string) bool { return op == fsguard.OpSyncData }, unix.EIO, 1),
+		"commit point": crashtest.FailMatching(func(op fsguard.Op, path string) bool { return op == fsguard.OpExchange }, unix.EIO, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, w, _ := producing(t)
