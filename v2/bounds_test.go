@@ -49,7 +49,7 @@ func fillToTheBound(t *testing.T, s *Store, name string, label string) []queue.D
 func TestEverythingAcceptedCanBeSettled(t *testing.T) {
 	for _, name := range []string{"m", strings.TrimSuffix(strings.Repeat(strings.Repeat("q", 100)+"/", 5), "/")} {
 		t.Run(fmt.Sprint(len(name)), func(t *testing.T) {
-			o := &Options{MaxStateBytes: leastStateBytes}
+			o := &Options{MaxStateBytes: leastStateBytes, block: -1} // everything stands inline
 			s, dir := newTestStore(t, o)
 			held := fillToTheBound(t, s, name, strings.Repeat("w", queue.MaxNameBytes))
 			if len(held) < 50 {
@@ -79,7 +79,7 @@ func TestEverythingAcceptedCanBeSettled(t *testing.T) {
 // A store that is larger than a program's bound is not called corrupt.
 func TestStateBeyondThisProgramsBound(t *testing.T) {
 	_, dir := newTestStore(t, nil)
-	s, err := Open(t.Context(), dir, nil)
+	s, err := Open(t.Context(), dir, &Options{block: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,6 +147,7 @@ func TestUncertainCommitKeepsItsObjects(t *testing.T) {
 // A larger reserve is durable when it takes the place of the old one.
 func TestReserveIsSynced(t *testing.T) {
 	s, w := counted(t)
+	s.opts.block = -1 // a state that outgrows its reserve
 	w.Arm(crashtest.Plan{})
 	if _, err := s.EnqueueBatch(t.Context(), "mail", smalls(2000)); err != nil {
 		t.Fatal(err)

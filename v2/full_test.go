@@ -307,7 +307,7 @@ func TestRecoverOnAFullDisk(t *testing.T) {
 // when there is room. Readers take twice the bound.
 func TestFullState(t *testing.T) {
 	const bound = leastStateBytes
-	s, dir := newTestStore(t, &Options{MaxStateBytes: bound})
+	s, dir := newTestStore(t, &Options{MaxStateBytes: bound, block: -1}) // everything stands inline
 	ctx := t.Context()
 	n := 0
 	var err error

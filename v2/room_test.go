@@ -99,7 +99,7 @@ func TestGroupedFailuresKeepToTheBound(t *testing.T) {
 	d := crashtest.NewDisk()
 	d.MkdirAll("/data")
 	o := crashOptions(d.Process())
-	o.MaxStateBytes = leastStateBytes
+	o.MaxStateBytes, o.block = leastStateBytes, -1
 	s, err := Create(t.Context(), crashDir, o)
 	if err != nil {
 		t.Fatal(err)

@@ -305,7 +305,7 @@ func TestSettle(t *testing.T) {
 					t.Errorf("got %+v, want %+v", *now.claimed, want)
 				}
 			case "replacePayload": // everything else stays as it is
-				want.size, want.sum = 1, checksum([]byte("2"))
+				want.object, want.off, want.size, want.sum = token{}, 0, 1, checksum([]byte("2"))
 				if *now.claimed != want {
 					t.Errorf("got %+v, want %+v", *now.claimed, want)
 				}
