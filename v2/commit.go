@@ -14,11 +14,13 @@ import (
 
 // A cachedState is a state that was read or written, with the file it came from. The
 // file is held open while the lock is, so that its inode number can name nothing else
-// between two checks; not longer, for a replaced state.json keeps its room on the disk
-// for as long as anybody has it open.
+// between two checks; and not longer where commits replace it, for a replaced state.json
+// keeps its room on the disk for as long as anybody has it open. One that is exchanged
+// stays anyway, and so does its descriptor.
 type cachedState struct {
-	st   *state
-	file fsguard.File
+	st       *state
+	file     fsguard.File
+	writable bool // the descriptor is
 	fileText
 }
 
@@ -37,6 +39,14 @@ func (s *Store) forget() {
 	}
 }
 
+// forgetRetired drops what is known of the spare.
+func (s *Store) forgetRetired() {
+	if s.retired != nil {
+		s.retired.close()
+		s.retired = nil
+	}
+}
+
 // current gives the committed state. Called under the lock. The parsed state in
 // memory is current only if the path names a file of the same identity, size and
 // ctime that begins with the same commit token and revision: no other commit has that
@@ -44,6 +54,17 @@ func (s *Store) forget() {
 func (s *Store) current(p *pins) (*state, error) {
 	if err := p.readmit(s.fs, s.dir); err != nil {
 		return nil, err
+	}
+	if s.cached != nil && s.cached.file != nil {
+		info, err := lstatState(p)
+		if err != nil {
+			return nil, err
+		}
+		if same, err := s.cached.is(s.cached.file, info); err != nil {
+			return nil, err
+		} else if same {
+			return s.cached.st, nil
+		}
 	}
 	file, err := openState(p)
 	if err != nil {
@@ -53,7 +74,7 @@ func (s *Store) current(p *pins) (*state, error) {
 		return nil, errors.Join(err, file.Close())
 	} else if same {
 		s.cached.close()
-		s.cached.file = file
+		s.cached.file, s.cached.writable = file, false
 		return s.cached.st, nil
 	}
 	s.forget()
@@ -75,6 +96,11 @@ func (s *Store) isCached(file fsguard.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return c.is(file, info)
+}
+
+// is reports whether file, of which info was told, is the one that c came from.
+func (c *cachedState) is(file fsguard.File, info fsguard.Info) (bool, error) {
 	if info.Identity != c.info.Identity || info.Size != c.info.Size || info.CtimeNanos != c.info.CtimeNanos {
 		return false, nil
 	}
@@ -282,7 +308,8 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 		// The record of before still stands as it was: every process stops at it all the same.
 		u.err = errors.Join(u.err, err)
 	}
-	s.open, s.retired = u, nil
+	s.open = u
+	s.forgetRetired()
 	t.pins.spent = true
 	s.forget()
 	s.wake.all() // it may be there for everybody to see: whoever looks resolves it
@@ -292,8 +319,8 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 // adopt makes the committed draft the state in memory.
 func (s *Store) adopt(d *draft, w *writing) {
 	if w.spare {
-		known := s.cached.fileText
-		s.retired = &known
+		s.retired, s.cached = s.cached, nil
+		s.retired.st = nil
 	}
 	s.forget()
 	s.pool.ready = append(s.pool.ready, w.prepared...)
@@ -308,7 +335,7 @@ func (s *Store) adopt(d *draft, w *writing) {
 		return // the commit is durable; the next call reads the file
 	}
 	s.cached = &cachedState{
-		st: d.st, file: w.file.file,
+		st: d.st, file: w.file.file, writable: true,
 		fileText: fileText{info: info, head: bytes.Clone(stateHead(s.text)), size: int64(len(s.text)), length: w.length},
 	}
 }

@@ -150,8 +150,11 @@ func TestHandOverDoesNotPoll(t *testing.T) {
 	out.unlock(t)
 	waiting.Wait()
 	for i, w := range ops {
-		if locks, unlocks := w.Count(fsguard.OpLock), w.Count(fsguard.OpUnlock); locks != 2 || unlocks != 2 {
-			t.Errorf("handle %d: %d locks and %d unlocks, want 2 and 2\n%s", i, locks, unlocks, w.Trace())
+		// Each is asked for once without waiting, the second only if the first was free, and
+		// then waited for once.
+		locks, unlocks := w.Count(fsguard.OpLock), w.Count(fsguard.OpUnlock)
+		if (locks != 3 && locks != 4) || unlocks != locks-1 {
+			t.Errorf("handle %d: %d locks and %d unlocks, want 3 or 4 and one less\n%s", i, locks, unlocks, w.Trace())
 		}
 	}
 }

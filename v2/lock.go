@@ -41,6 +41,27 @@ func acquire(p *pins, mode fsguard.LockMode) (*tenure, error) {
 	if err != nil {
 		return nil, lockError(err)
 	}
+	return admitted(p, mode)
+}
+
+// acquireFree is acquire where nothing has to be waited for; nil: somebody holds the lock
+// or waits for it, and so has the turn.
+func acquireFree(p *pins, mode fsguard.LockMode) (*tenure, error) {
+	free, err := p.format.TryLock(fsguard.Exclusive)
+	if err != nil || !free {
+		return nil, lockError(err)
+	}
+	free, err = p.lock.TryLock(mode)
+	if e := p.format.Unlock(); free && e != nil {
+		return nil, errors.Join(e, p.lock.Unlock())
+	}
+	if err != nil || !free {
+		return nil, lockError(err)
+	}
+	return admitted(p, mode)
+}
+
+func admitted(p *pins, mode fsguard.LockMode) (*tenure, error) {
 	t := &tenure{pins: p, mode: mode}
 	if err := t.admit(); err != nil {
 		return nil, errors.Join(err, p.lock.Unlock())

@@ -70,11 +70,12 @@ func (s *Store) submit(ctx context.Context, c *call) error {
 		return queue.ErrClosed
 	}
 	s.waiting = append(s.waiting, c)
-	if !s.running {
-		s.running = true
-		go s.run()
-	}
+	first := !s.running
+	s.running = true
 	s.mu.Unlock()
+	if first {
+		s.lead()
+	}
 
 	select {
 	case <-c.done:
@@ -104,6 +105,23 @@ func (s *Store) withdraw(c *call) bool {
 	return true
 }
 
+// lead serves the calls that wait in the goroutine of the first of them, if nobody else
+// holds the lock: who calls alone waits for no other goroutine. Nobody who calls waits in
+// here but for the disk, as for any commit: where the lock is not free, or company is
+// expected, run takes over.
+func (s *Store) lead() {
+	if s.company.want == 0 {
+		mode := s.wanted()
+		if t, err := s.obtain(mode, acquireFree); err != nil || t != nil {
+			s.round(t, mode, err)
+			if s.rest() {
+				return
+			}
+		}
+	}
+	go s.run()
+}
+
 // run is the one writer of this handle. It lives while calls wait: it is also the
 // one thread that waits for the lock, so a waiter that gives up leaves the wait to
 // the next caller, or the lock is let go as soon as it is obtained.
@@ -111,27 +129,32 @@ func (s *Store) run() {
 	for {
 		s.gather()
 		mode := s.wanted()
-		t, err := s.obtain(mode)
-		batch := s.take(mode, err != nil)
-		if err == nil {
-			if len(batch) > 0 {
-				s.serve(t, batch)
-			}
-			s.let(t)
-		} else {
-			failAll(batch, err)
-		}
-		s.part(batch)
-		for _, c := range batch {
-			if !c.again() {
-				close(c.done)
-			}
-		}
-		s.requeue(batch)
+		t, err := s.obtain(mode, acquire)
+		s.round(t, mode, err)
 		if s.rest() {
 			return
 		}
 	}
+}
+
+// round serves what waits under the lock that was obtained, or answers it with the error.
+func (s *Store) round(t *tenure, mode fsguard.LockMode, err error) {
+	batch := s.take(mode, err != nil)
+	if err == nil {
+		if len(batch) > 0 {
+			s.serve(t, batch)
+		}
+		s.let(t)
+	} else {
+		failAll(batch, err)
+	}
+	s.part(batch)
+	for _, c := range batch {
+		if !c.again() {
+			close(c.done)
+		}
+	}
+	s.requeue(batch)
 }
 
 // wanted says how the lock must be held for what waits: a lone look shares it.
@@ -229,8 +252,8 @@ func failAll(batch []*call, err error) {
 	}
 }
 
-// obtain waits for the lock on usable descriptors.
-func (s *Store) obtain(mode fsguard.LockMode) (*tenure, error) {
+// obtain gets the lock on usable descriptors.
+func (s *Store) obtain(mode fsguard.LockMode, acquire func(*pins, fsguard.LockMode) (*tenure, error)) (*tenure, error) {
 	if s.pins == nil {
 		p, err := s.repin(s.readOnly)
 		if err != nil {
@@ -271,7 +294,7 @@ func (s *Store) let(t *tenure) {
 	}
 	if t.pins.spent {
 		s.drop()
-	} else if s.cached != nil {
+	} else if s.cached != nil && !s.cached.st.exchange {
 		s.cached.close() // a replaced state.json gives its room back at once
 	}
 }
@@ -279,6 +302,7 @@ func (s *Store) let(t *tenure) {
 // drop gives up every descriptor: the next call opens and admits them anew.
 func (s *Store) drop() {
 	s.forget()
+	s.forgetRetired()
 	if s.pins != nil {
 		s.pool.giveUp(s.pins.objects)
 		s.pins.close()

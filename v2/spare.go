@@ -108,8 +108,16 @@ var blankBlock = strings.Repeat(" ", spareBlock)
 // used and how long it is. It makes one where there is none, or a far too long one.
 // nil: something else stands there, which is left to the operator (Verify tells of it),
 // or the disk refuses; a plain replacement, which needs no spare, then says the rest.
-func (w *writing) openSpare(s *Store, known *fileText, size int64) (file fsguard.File, used, length int64) {
+func (w *writing) openSpare(s *Store, known *cachedState, size int64) (file fsguard.File, used, length int64) {
 	space := w.p.space
+	var text *fileText
+	if known != nil {
+		if known.writable && known.stands(space, s.cached.info.Identity) && known.length <= 2*size+spareSlack {
+			return known.file, known.size, known.length
+		}
+		known.close()
+		text = &known.fileText
+	}
 	file, err := space.OpenWrite(spareFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeSpare(space)
@@ -117,7 +125,7 @@ func (w *writing) openSpare(s *Store, known *fileText, size int64) (file fsguard
 	if err != nil {
 		return nil, 0, 0
 	}
-	used, length, err = usedOf(file, known, s.cached.info.Identity)
+	used, length, err = usedOf(file, text, s.cached.info.Identity)
 	if err == nil && length <= 2*size+spareSlack {
 		return file, used, length
 	}
@@ -126,6 +134,20 @@ func (w *writing) openSpare(s *Store, known *fileText, size int64) (file fsguard
 		return nil, 0, 0
 	}
 	return makeSpare(space)
+}
+
+// stands reports whether the spare is, under its name, the file that is held open, with
+// the text that is known. What cannot be told now is found out by opening it anew.
+func (c *cachedState) stands(space fsguard.Dir, current fsguard.Identity) bool {
+	if c.file == nil {
+		return false
+	}
+	info, err := space.Lstat(spareFile)
+	if err != nil || !info.Plain() || info.Identity == current {
+		return false
+	}
+	same, err := c.still(c.file, info)
+	return err == nil && same
 }
 
 // usedOf tells how far a spare is used, as far as is known, and its length.

@@ -44,7 +44,7 @@ type Store struct {
 	seen       outcome          // the newest state that was current under the lock
 	text       []byte           // buffer of the encoded state
 	open       *uncertainCommit // ours, not resolved yet
-	retired    *fileText        // what the file holds that our last commit retired; nil: not known
+	retired    *cachedState     // the file that our last commit retired, without its state; nil: not known
 	noExchange bool             // it was refused here: commits replace
 	blankLater string           // owner token of a record of ours that could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped

@@ -45,7 +45,8 @@ func openPlain(dirfd int, name string, access int) (int, error) {
 		}
 		if err == nil {
 			// In the poller, kqueue reports regular files wrongly (go.dev/issue/19093).
-			err = unix.SetNonblock(fd, false)
+			// F_SETFL changes no access mode, and no other flag is set (fcntl(2)).
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, 0)
 		}
 		if err == nil {
 			return fd, nil
