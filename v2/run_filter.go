@@ -21,11 +21,17 @@ const (
 // filterBytes is the length of the filter of a run of count members.
 func filterBytes(count int) int { return (count*filterBits + 7) / 8 }
 
+// A runMember is found in its run by its key: the ID, or the failed name.
+type runMember interface{ runKey() string }
+
+func (s *slot) runKey() string        { return s.id }
+func (e *failedEntry) runKey() string { return e.name }
+
 // newFilter makes the filter of members.
-func newFilter(slots []*slot) []byte {
-	f := make([]byte, filterBytes(len(slots)))
-	for _, s := range slots {
-		probe(s.id, len(f), func(at int, bit byte) bool {
+func newFilter[M runMember](all []M) []byte {
+	f := make([]byte, filterBytes(len(all)))
+	for _, m := range all {
+		probe(m.runKey(), len(f), func(at int, bit byte) bool {
 			f[at] |= bit
 			return true
 		})
