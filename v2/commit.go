@@ -224,6 +224,12 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 			s.runs.keep(x.run, x.body)
 			objects = append(objects, object{name: x.run.name, file: runFile, data: x.text})
 		}
+		evidence, err := s.sealFailed(d, fresh)
+		if err != nil {
+			w.dropObjects()
+			return err
+		}
+		objects = append(objects, evidence...)
 	}
 	s.text = encodeState(s.text[:0], d.st)
 	most := s.mostText()

@@ -48,7 +48,7 @@ func crashOptions(fs fsguard.FS) *Options {
 	} else {
 		binary.LittleEndian.PutUint64(seed[:], processes.Add(1))
 	}
-	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed), holders: &holderSet{}, gather: -1, prepare: -1}
+	return &Options{fs: fs, clock: crashClock, rand: rand.NewChaCha8(seed), holders: &holderSet{}, gather: -1, prepare: -1, block: 2}
 }
 
 // replaying reports whether explorations only do one thing again: see CRASHTEST_REPLAY.

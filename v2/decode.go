@@ -91,9 +91,6 @@ func (d *decoder) state(want token) *state {
 		st.queues = append(st.queues, q)
 	}
 	d.importsHaveQueues(st)
-	if uses&runsFeature != 0 && len(d.sealed) == 0 {
-		d.fail(at, `the feature "runs", and no run`)
-	}
 	o.must("failed")
 	d.lit("[")
 	for first := true; d.more(first); first = false {
@@ -103,6 +100,9 @@ func (d *decoder) state(want token) *state {
 			d.fail(at, "failed namespace %q after %q: not sorted, or twice", f.name, st.failed[n-1].name)
 		}
 		st.failed = append(st.failed, f)
+	}
+	if uses&runsFeature != 0 && len(d.sealed) == 0 {
+		d.fail(at, `the feature "runs", and no run`)
 	}
 	o.must("end")
 	if end := d.token("end"); d.err == nil && end != st.commit {
@@ -368,6 +368,11 @@ func (d *decoder) space() *failedSpace {
 		d.lit(`""`) // the default one
 	} else {
 		f.name = d.name("failed namespace", queue.MaxQueueBytes, queue.CheckQueue)
+	}
+	if at := d.i; o.may("runs") {
+		if d.failedRuns(f); d.uses&runsFeature == 0 {
+			d.fail(at, `runs, without the feature "runs"`)
+		}
 	}
 	o.must("entries")
 	d.lit("[")

@@ -76,11 +76,17 @@ const recoveryRoom = 8 << 10
 const settleRoom = 320
 
 // owed is the room that everything that stands inline may still take when it is claimed
-// and failed. What lies in runs is asked when it comes back.
+// and failed. What lies in runs is asked when it comes back; but of those of failed
+// messages the marks of what is purged are provided for, so that a purge is never refused.
 func (d *draft) owed() int64 {
 	var owed int64
 	for _, q := range d.st.queues {
 		owed += q.inline()*(settleRoom+int64(len(q.name))) + spaceRoom(q.failedNS)
+	}
+	for _, f := range d.st.failed {
+		for _, r := range f.runs {
+			owed += r.goneRoom()
+		}
 	}
 	return owed
 }

@@ -179,6 +179,7 @@ func appendLease(b []byte, l *lease) []byte {
 func appendSpace(b []byte, f *failedSpace) []byte {
 	b = append(b, `{"name":`...)
 	b = appendString(b, f.name)
+	b = appendFailedRuns(b, f.runs)
 	b = append(b, `,"entries":[`...)
 	for i, e := range f.entries {
 		b = appendComma(b, i)

@@ -31,12 +31,19 @@ func (d *draft) bury(q *queueState, space, name, id string, r ref) {
 // freeName is the failed name for a message that a cap or damage moves: its ID, or
 // ID~generation where that is taken, which no other generation has. In a state that
 // something else wrote it may be taken all the same.
+//
+// Such a message is never held back because a run of failed ones cannot be read: its ID
+// then counts as taken, and ID~generation as free, which needs no look-up to be so.
 func (d *draft) freeName(space, id string, gen generation) string {
-	if d.st.failedEntry(space, id) == nil {
+	if e, _, err := d.st.lookFailed(space, id); e == nil && err == nil {
 		return id
 	}
+	taken := func(name string) bool {
+		e, _, _ := d.st.lookFailed(space, name) // of an error: see above
+		return e != nil
+	}
 	name := id + "~" + gen.String()
-	for n := 2; d.st.failedEntry(space, name) != nil; n++ {
+	for n := 2; taken(name); n++ {
 		name = fmt.Sprintf("%s~%s-%d", id, gen, n)
 	}
 	return name
@@ -59,27 +66,46 @@ func (d *draft) setAside(q *queueState, s *slot, r *ref, reason string) *queue.D
 
 // purge removes evidence.
 func (d *draft) purge(space, name string) error {
-	e := d.st.failedEntry(space, name)
-	if e == nil {
-		return fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
+	e, in, err := d.found(space, name)
+	if err != nil {
+		return err
 	}
 	if err := d.unlessImporting(e.queue); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	d.unbury(space, name)
+	if err := d.takeOut(space, e, in); err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
 	d.queue(e.queue).counters.Purged++
 	return nil
 }
 
-// unbury takes the named evidence, which is there, out of its namespace.
+// found gives the named evidence and the run that it lies in; nil: it stands inline.
+func (d *draft) found(space, name string) (*failedEntry, *failedRun, error) {
+	e, in, err := d.st.lookFailed(space, name)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("%q: %w", name, err)
+	case e == nil:
+		return nil, nil, fmt.Errorf("%q: %w", name, queue.ErrNotFailed)
+	}
+	return e, in, nil
+}
+
+// unbury takes the named evidence, which stands inline, out of its namespace.
 func (d *draft) unbury(space, name string) {
 	f := d.space(space)
 	i, _ := failedIndex(f.entries, name)
 	f.entries = slices.Delete(f.entries, i, i+1)
-	if len(f.entries) == 0 {
-		j, _ := d.st.spaceIndex(space)
-		d.st.failed = slices.Delete(d.st.failed, j, j+1)
-		delete(d.ownNS, space)
+	d.unlessEmpty(f)
+}
+
+// unlessEmpty keeps a namespace of the draft's own for as long as anything is in it.
+func (d *draft) unlessEmpty(f *failedSpace) {
+	if len(f.entries) == 0 && len(f.runs) == 0 {
+		i, _ := d.st.spaceIndex(f.name)
+		d.st.failed = slices.Delete(d.st.failed, i, i+1)
+		delete(d.ownNS, f.name)
 	}
 }
 

@@ -9,7 +9,7 @@ type feature uint8
 
 const (
 	importFeature   feature = 1 << iota // the state remembers an import
-	runsFeature                         // pending messages lie in runs
+	runsFeature                         // messages lie in runs
 	exchangeFeature                     // state.json may end in spaces, and a spare may stand beside it
 )
 
@@ -34,6 +34,11 @@ func (st *state) uses() feature {
 	}
 	for _, q := range st.queues {
 		if len(q.runs) > 0 {
+			f |= runsFeature
+		}
+	}
+	for _, s := range st.failed {
+		if len(s.runs) > 0 {
 			f |= runsFeature
 		}
 	}

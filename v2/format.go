@@ -24,7 +24,7 @@ import (
 //	              "a":ATTEMPTS,"e":EXCUSED,"l":LAPSES,"n":NOTBEFORE,"k":"KEY","r":"LAST ERROR","i":"IMPORT"}
 //	CLAIM        REF with, at its end, "back":"reaped" or "lease":LEASE
 //	LEASE        {"d":DEADLINE,"b":"BOOT ID","m":BOOT MS,"h":"HOLDER","w":"LABEL","f":FENCE}
-//	SPACE        {"name":"","entries":[["FAILED NAME","QUEUE","ID",REF,FAILED AT],…]}
+//	SPACE        {"name":"","entries":[["FAILED NAME","QUEUE","ID",REF,FAILED AT],…]}, and with the feature "runs", before the entries, "runs":[FAILEDRUN,…]
 const (
 	protocol = "fs-safe-json-queue"
 	version  = 2
@@ -49,7 +49,7 @@ var (
 	refFields     = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "i")
 	claimFields   = newFields("g", "p", "s", "t", "a", "e", "l", "n", "k", "r", "i", "back", "lease")
 	leaseFields   = newFields("d", "b", "m", "h", "w", "f")
-	spaceFields   = newFields("name", "entries")
+	spaceFields   = newFields("name", "runs", "entries")
 	ownerFields   = newFields("owner", "pid", "host", "boot", "since", "uncertain")
 )
 

@@ -47,16 +47,7 @@ func appendRuns(b []byte, runs []*run) []byte {
 }
 
 func appendRun(b []byte, r *run) []byte {
-	b = append(b, `{"o":["`...)
-	b = r.name.append(b)
-	b = append(b, `",`...)
-	b = strconv.AppendInt(b, r.size, 10)
-	b = append(b, ',')
-	b = appendChecksum(b, r.sum)
-	b = append(b, ',')
-	b = appendChecksum(b, r.filterSum)
-	b = append(b, `],"c":`...)
-	b = strconv.AppendInt(b, int64(r.count), 10)
+	b = appendSealed(b, &r.sealedObject)
 	b = append(b, `,"s":[`...)
 	b = strconv.AppendUint(b, r.first, 10)
 	b = append(b, ',')
@@ -69,12 +60,30 @@ func appendRun(b []byte, r *run) []byte {
 		b = strconv.AppendInt(b, r.to, 10)
 		b = append(b, ']')
 	}
-	if r.gone != nil {
-		b = append(b, `,"x":"`...)
-		b = hex.AppendEncode(b, r.gone)
-		b = append(b, '"')
+	return append(appendGone(b, r.gone), '}')
+}
+
+// appendSealed leaves the object open.
+func appendSealed(b []byte, o *sealedObject) []byte {
+	b = append(b, `{"o":["`...)
+	b = o.name.append(b)
+	b = append(b, `",`...)
+	b = strconv.AppendInt(b, o.size, 10)
+	b = append(b, ',')
+	b = appendChecksum(b, o.sum)
+	b = append(b, ',')
+	b = appendChecksum(b, o.filterSum)
+	b = append(b, `],"c":`...)
+	return strconv.AppendInt(b, int64(o.count), 10)
+}
+
+func appendGone(b, gone []byte) []byte {
+	if gone == nil {
+		return b
 	}
-	return append(b, '}')
+	b = append(b, `,"x":"`...)
+	b = hex.AppendEncode(b, gone)
+	return append(b, '"')
 }
 
 // appendChecksum writes eight lower-case hexadecimal digits in quotes.
@@ -120,28 +129,9 @@ func (d *decoder) run() *run {
 	r := new(run)
 	start := d.i
 	o := d.open(runFields)
-	o.must("o")
-	d.lit("[")
-	r.name = d.token("run")
-	d.lit(",")
-	r.size = d.millis()
-	d.lit(",")
-	r.sum = d.checksum()
-	d.lit(",")
-	r.filterSum = d.checksum()
-	d.lit("]")
-	o.must("c")
-	at := d.i
-	if count := d.number(); d.err == nil && (count == 0 || count > maxRun) {
-		d.fail(at, "a run of %d members: from 1 to %d", count, maxRun)
-	} else {
-		r.count = int(count)
-	}
-	if d.err == nil && (r.size < int64(r.count)*leastMember || r.size > maxRunBytes) {
-		d.fail(at, "a run of %d members in %d bytes", r.count, r.size)
-	}
+	r.sealedObject = d.sealedObject(&o)
 	o.must("s")
-	at = d.i
+	at := d.i
 	d.lit("[")
 	r.first = d.number()
 	d.lit(",")
@@ -172,6 +162,32 @@ func (d *decoder) run() *run {
 	return r
 }
 
+// sealedObject reads what references to runs of all kinds begin with.
+func (d *decoder) sealedObject(o *members) sealedObject {
+	var r sealedObject
+	o.must("o")
+	d.lit("[")
+	r.name = d.token("run")
+	d.lit(",")
+	r.size = d.millis()
+	d.lit(",")
+	r.sum = d.checksum()
+	d.lit(",")
+	r.filterSum = d.checksum()
+	d.lit("]")
+	o.must("c")
+	at := d.i
+	if count := d.number(); d.err == nil && (count == 0 || count > maxRun) {
+		d.fail(at, "a run of %d members: from 1 to %d", count, maxRun)
+	} else {
+		r.count = int(count)
+	}
+	if d.err == nil && (r.size < int64(r.count)*leastMember || r.size > maxRunBytes) {
+		d.fail(at, "a run of %d members in %d bytes", r.count, r.size)
+	}
+	return r
+}
+
 // gone reads which members have left: some, and not all.
 func (d *decoder) gone(count int) []byte {
 	at := d.i
@@ -188,8 +204,8 @@ func (d *decoder) gone(count int) []byte {
 		d.fail(at, "members gone: more than the %d that there are", count)
 		return nil
 	}
-	r := run{count: count, gone: gone}
-	if live := r.live(); live == 0 || live == count {
+	o := sealedObject{count: count, gone: gone}
+	if live := o.live(); live == 0 || live == count {
 		d.fail(at, "members gone: all or none: the run, or the field, must be left out")
 	}
 	return gone
@@ -198,7 +214,7 @@ func (d *decoder) gone(count int) []byte {
 // encodeRun gives run.json and fills in what a reference to it says, but for its name.
 // The slots must be in the order of a run.
 func encodeRun(slots []*slot) (*run, []byte) {
-	r := &run{count: len(slots)}
+	r := &run{sealedObject: sealedObject{count: len(slots)}}
 	filter := hex.AppendEncode(nil, newFilter(slots))
 	b := make([]byte, 0, len(filter)+len(slots)*refBytes)
 	b = append(b, filterBegin...)
@@ -223,7 +239,9 @@ func encodeRun(slots []*slot) (*run, []byte) {
 const filterBegin = `{"filter":"`
 
 // filterText gives where the text of the filter lies in run.json.
-func (r *run) filterText() (off, size int) { return len(filterBegin), 2 * filterBytes(r.count) }
+func (o *sealedObject) filterText() (off, size int) {
+	return len(filterBegin), 2 * filterBytes(o.count)
+}
 
 // decodeRun reads run.json, which r refers to. It takes only what encodeRun writes.
 // Any error is a *CorruptError.

@@ -46,6 +46,9 @@ func clearTexts(st *state) {
 		for _, e := range f.entries {
 			e.enc = nil
 		}
+		for _, r := range f.runs {
+			r.enc = nil
+		}
 	}
 }
 

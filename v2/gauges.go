@@ -40,6 +40,11 @@ func (st *state) failedOf() map[string]uint64 {
 		for _, e := range f.entries {
 			n[e.queue]++
 		}
+		for _, r := range f.runs {
+			for _, s := range r.queues {
+				n[s.name] += s.count
+			}
+		}
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -171,8 +172,10 @@ func golden(t *testing.T, dir string) (w goldenWant) {
 		}
 	}
 	for _, f := range s.cached.st.failed {
-		for _, e := range f.entries {
-			shown, err := s.ShowFailed(ctx, e.name, queue.FailedOptions{Namespace: f.name})
+		page, err := s.ListFailed(ctx, queue.FailedOptions{Namespace: f.name}, queue.ListOptions{Limit: maxClaim})
+		mustDo(t, err)
+		for _, e := range page.Entries {
+			shown, err := s.ShowFailed(ctx, e.FailedName, queue.FailedOptions{Namespace: f.name})
 			mustDo(t, err)
 			w.Entries = append(w.Entries, goldenEntryOf(shown))
 		}
@@ -276,6 +279,7 @@ var goldenStores = map[string]func(t *testing.T, s *Store, now *handClock){
 	"import-open": func(t *testing.T, s *Store, now *handClock) {
 		makeImport(t, s, now)
 	},
+	"failed-runs": makeFailedRuns,
 	"import-closed": func(t *testing.T, s *Store, now *handClock) {
 		mustDo(t, makeImport(t, s, now).Close(t.Context()))
 		mustDo(t, s.Ack(t.Context(), mustClaim(t, s, "mail", queue.ClaimOptions{Max: 2, WithoutHolder: true})[1].Receipt))
@@ -372,6 +376,24 @@ func makeImport(t *testing.T, s *Store, now *handClock) *Import {
 	return mustImport(t, s, "mail", namedToken("import"),
 		foreign("both", ImportedClaimed), foreign("twice", ImportedClaimed), foreign("twice", ImportedPending),
 		foreign("waits", ImportedPending), foreign("bad", ImportedFailed))
+}
+
+// makeFailedRuns makes runs of failed messages in two namespaces, with members that left.
+func makeFailedRuns(t *testing.T, s *Store, now *handClock) {
+	s.opts.block = 2
+	for i, name := range []string{"mail", "notes"} {
+		mustEnqueue(t, s, name, small("first"))
+		mustDo(t, s.SetFailedNamespace(t.Context(), name, []string{"", "aside"}[i]))
+		for j := range 11 {
+			mustEnqueue(t, s, name, small(fmt.Sprint("m", (j*7)%11)))
+			d := mustClaim(t, s, name, queue.ClaimOptions{WithoutHolder: true})[0]
+			mustDo(t, second(s.Fail(t.Context(), d.Receipt, queue.FailOptions{Cause: fmt.Sprint("the cause of ", j)})))
+			now.Wall = now.Wall.Add(time.Second)
+		}
+	}
+	mustEnqueue(t, s, "mail", small("seals"))
+	mustDo(t, s.Purge(t.Context(), "m7", queue.PurgeOptions{}), s.Reprocess(t.Context(), "m3", queue.ReprocessOptions{}),
+		s.Purge(t.Context(), "m0", queue.PurgeOptions{Namespace: "aside"}))
 }
 
 // makeLater fills the fields that the format has room for and this version's calls do

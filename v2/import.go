@@ -154,7 +154,11 @@ func (d *draft) importOne(t token, name string, m imported, maxState int64) (bro
 		}
 		grows += backBytes
 	case ImportedFailed:
-		if e := d.st.failedEntry(q.failedNS, m.id); e != nil {
+		e, _, err := d.st.lookFailed(q.failedNS, m.id)
+		if err != nil {
+			return false, fmt.Errorf("failed %q, for %s/%s: %w", m.id, name, m.id, err)
+		}
+		if e != nil {
 			if e.ref.mark == t {
 				return true, nil
 			}
@@ -308,7 +312,7 @@ func (d *draft) abandonImport(t token) error {
 }
 
 // eachFailedOf puts something else in the place of the failed messages that an import
-// has brought; nil: they go.
+// has brought; nil: they go. While it is open they stand inline.
 func (d *draft) eachFailedOf(t token, change func(*failedEntry) *failedEntry) {
 	for _, old := range slices.Clone(d.st.failed) {
 		if !slices.ContainsFunc(old.entries, func(e *failedEntry) bool { return e.ref.mark == t }) {
@@ -324,10 +328,7 @@ func (d *draft) eachFailedOf(t token, change func(*failedEntry) *failedEntry) {
 				entries = append(entries, e)
 			}
 		}
-		if f.entries = entries; entries == nil {
-			i, _ := d.st.spaceIndex(f.name)
-			d.st.failed = slices.Delete(d.st.failed, i, i+1)
-			delete(d.ownNS, f.name)
-		}
+		f.entries = entries
+		d.unlessEmpty(f)
 	}
 }

@@ -24,6 +24,7 @@ func init() { roles["die in"] = dieIn }
 var killedIn = []string{
 	"load", "release", "release-delay", "replace", "clear", "purge", "set", "pause",
 	"failed-namespace", "reap-named", "claim-fair", "import", "import-close", "import-abandon",
+	"run-failed-seal", "run-failed-settle", "run-failed-taken",
 }
 
 // notKilledIn are the scenarios in which no real process dies, and why.
@@ -80,7 +81,7 @@ func killStride() int {
 }
 
 func realOptions() *Options {
-	return &Options{clock: crashClock, holders: &holderSet{}}
+	return &Options{clock: crashClock, holders: &holderSet{}, block: 2}
 }
 
 // A real process is killed after each operation of every other transition, creation

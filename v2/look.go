@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"example.com/holdfast/queue"
 )
@@ -275,10 +274,11 @@ func (s *Store) ListFailed(ctx context.Context, f queue.FailedOptions, o queue.L
 		if !ok {
 			return nil
 		}
-		for _, e := range v.draft.st.failed[i].entries {
-			if strings.Compare(e.name, o.After) <= 0 || f.Queue != "" && e.queue != f.Queue {
-				continue
-			}
+		list, err := v.draft.st.failed[i].after(v.draft.st.reader, o.After, f.Queue, limit+1)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
 			if len(page.Entries) == limit {
 				page.Next = page.Entries[limit-1].FailedName
 				break
@@ -297,9 +297,9 @@ func (s *Store) ShowFailed(ctx context.Context, failedName string, f queue.Faile
 	}
 	var out queue.Entry
 	err := s.look(ctx, func(v *view) error {
-		e := v.draft.st.failedEntry(f.Namespace, failedName)
-		if e == nil {
-			return fmt.Errorf("%q: %w", failedName, queue.ErrNotFailed)
+		e, _, err := v.draft.found(f.Namespace, failedName)
+		if err != nil {
+			return err
 		}
 		out = failedEntryOf(f.Namespace, e)
 		payload, damage, err := v.load(&e.ref)

@@ -255,7 +255,7 @@ var modelReturnBugs = map[string]func(c *coreCalls){
 	},
 	"reprocess waits behind a pending one": func(c *coreCalls) {
 		c.reprocess = func(d *draft, space, name string) error {
-			if e := d.st.failedEntry(space, name); e != nil && d.st.queue(e.queue) != nil {
+			if e, _, _ := d.st.lookFailed(space, name); e != nil && d.st.queue(e.queue) != nil {
 				if s, _ := d.st.queue(e.queue).find(e.id); s != nil && s.pending != nil {
 					return queue.ErrInFlight
 				}
@@ -378,7 +378,7 @@ var modelReturnBugs = map[string]func(c *coreCalls){
 // afterReprocess changes what a reprocessing made.
 func afterReprocess(change func(d *draft, q *queueState, c *claim)) func(d *draft, space, name string) error {
 	return func(d *draft, space, name string) error {
-		e := d.st.failedEntry(space, name)
+		e, _, _ := d.st.lookFailed(space, name)
 		if err := d.reprocess(space, name); err != nil {
 			return err
 		}

@@ -291,6 +291,7 @@ func TestModelFindsPlantedBugs(t *testing.T) {
 	alone(t)
 	maps.Copy(modelBugs, modelReturnBugs)
 	maps.Copy(modelBugs, modelImportBugs)
+	maps.Copy(modelBugs, modelFailedRunBugs)
 	for _, name := range slices.Sorted(maps.Keys(modelBugs)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

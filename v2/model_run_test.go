@@ -17,3 +17,14 @@ func (m *modelRun) sealSome(d *draft, q *queueState) [][]*slot {
 	}
 	return chosen
 }
+
+// sealSomeFailed is sealSome of failed messages: any of them, whenever it failed.
+func (m *modelRun) sealSomeFailed(f *failedSpace) []*failedEntry {
+	var chosen []*failedEntry
+	for _, e := range f.cold() {
+		if rapid.Bool().Draw(m.t, "seals "+e.name) {
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen
+}

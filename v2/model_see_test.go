@@ -89,7 +89,11 @@ func (m *modelRun) see() {
 func (m *modelRun) seeFailed(st *state) {
 	n := 0
 	for _, f := range st.failed {
-		for _, e := range f.entries {
+		all, err := f.after(st.reader, "", "", 1000)
+		if err != nil {
+			m.Fatal(err)
+		}
+		for _, e := range all {
 			n++
 			w := m.want.failed[ledgerName{f.name, e.name}]
 			if w == nil {

@@ -53,7 +53,7 @@ func newModelRun(t *rapid.T, calls coreCalls) *modelRun {
 	// Few at a time, so that much happens to the same messages.
 	m.names = rapid.SampledFrom([][]string{{"mail"}, {"notes"}, {"mail", "mail/urgent"}, modelQueues}).Draw(t, "queues")
 	m.keys = rapid.SampledFrom([][]string{{"", `chat "42"`, "chat 7"}, {`chat "42"`}, {"", `chat "42"`}, {""}}).Draw(t, "keys")
-	m.choose = m.sealSome
+	m.choose, m.chooseFailed = m.sealSome, m.sealSomeFailed
 	for range 3 {
 		m.fate()
 	}

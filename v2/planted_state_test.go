@@ -35,7 +35,7 @@ var stateBugs = []planted.Bug{
 	bug("a receipt of another store", "TestReceipts$",
 		edit("settle.go", "	if r.Store != d.st.store.String() {", "	if false {")),
 	bug("evidence replaced", "TestFailNameTaken$",
-		edit("settle.go", "	if e := d.st.failedEntry(space, as); e != nil {\n", "	if e := d.st.failedEntry(space, as); e != nil {\n		d.unbury(space, as)\n	}\n	if e := d.st.failedEntry(space, as); e != nil {\n")),
+		edit("settle.go", "	if e != nil {\n", "	if e != nil {\n		d.unbury(space, as)\n		e = nil\n	}\n	if e != nil {\n")),
 	bug("a newer generation settled too", "TestSettle$",
 		edit("settle.go", "	q.put(s.id, s.pending, nil)\n	return q", "	q.put(s.id, nil, nil)\n	return q")),
 	bug("a load over a lease", "TestLoadLeasedSaysWhose$",

@@ -20,18 +20,24 @@ import (
 //
 // A run is immutable: a draft puts another one in its place.
 type run struct {
-	name      token // the object
+	sealedObject
+
+	// Of the members that are still in it.
+	first, last uint64 // the smallest and the largest sequence
+	from, to    int64  // the first and the last time that one is due, Unix milliseconds; 0: none is scheduled
+}
+
+// A sealedObject is what the reference to any run says of its object, and which of its
+// members have left.
+type sealedObject struct {
+	name      token
 	size      int64 // of run.json
 	sum       uint32
 	filterSum uint32 // of the filter's text
 	count     int    // members, gone ones included
 
-	// Of the members that are still in it.
-	first, last uint64 // the smallest and the largest sequence
-	from, to    int64  // the first and the last time that one is due, Unix milliseconds; 0: none is scheduled
-
 	gone []byte // a bit for each member that left; nil: none did
-	enc  []byte // its text in state.json; nil: not encoded yet
+	enc  []byte // the reference's text in state.json; nil: not encoded yet
 }
 
 // A runReader gives what is in runs. A run never changes, so neither does an answer.
@@ -39,9 +45,13 @@ type runReader interface {
 	// members gives all the members of a run, gone ones included.
 	members(r *run) (*body, error)
 
-	// mayHold reports whether r may have, or have had, a member of that ID. No is
-	// certain.
-	mayHold(r *run, id string) (bool, error)
+	// buried gives all the members of a run of failed messages, gone ones included, in
+	// order of their names.
+	buried(r *failedRun) ([]*failedEntry, error)
+
+	// mayHold reports whether a run may have, or have had, a member of that ID, or of
+	// that failed name. No is certain.
+	mayHold(o *sealedObject, name string) (bool, error)
 }
 
 // A body is the slots of a run, in its order: of sequence, or of time where they are
@@ -70,12 +80,12 @@ func (m *body) find(id string) (int, bool) {
 }
 
 // has reports whether the i-th member is still in the run.
-func (r *run) has(i int) bool { return r.gone == nil || r.gone[i/8]>>(i%8)&1 == 0 }
+func (o *sealedObject) has(i int) bool { return o.gone == nil || o.gone[i/8]>>(i%8)&1 == 0 }
 
 // live counts the members that are still in the run.
-func (r *run) live() int {
-	n := r.count
-	for _, b := range r.gone {
+func (o *sealedObject) live() int {
+	n := o.count
+	for _, b := range o.gone {
 		n -= bits.OnesCount8(b)
 	}
 	return n
@@ -87,19 +97,26 @@ func (r *run) due(millis int64) bool { return r.from <= millis }
 // without gives r without the members that leave says, or nil when none is left.
 func (r *run) without(m *body, leave func(i int) bool) *run {
 	next := *r
-	next.enc = nil
-	next.gone = make([]byte, (r.count+7)/8)
-	copy(next.gone, r.gone)
-	for i := range m.slots {
-		if leave(i) {
-			next.gone[i/8] |= 1 << (i % 8)
-		}
-	}
+	next.sealedObject = r.leave(leave)
 	if next.live() == 0 {
 		return nil
 	}
 	next.bound(m)
 	return &next
+}
+
+// leave gives o without the members that gone says.
+func (o sealedObject) leave(gone func(i int) bool) sealedObject {
+	before := o.gone
+	o.enc = nil
+	o.gone = make([]byte, (o.count+7)/8)
+	copy(o.gone, before)
+	for i := range o.count {
+		if gone(i) {
+			o.gone[i/8] |= 1 << (i % 8)
+		}
+	}
+	return o
 }
 
 // bound works out what a run says of the members that are still in it.
@@ -143,7 +160,7 @@ func sortRuns(list []*run) {
 // sealed gives the slot of an ID that lies in a run, or nil.
 func (q *queueState) sealed(reader runReader, id string) (s *slot, in *run, err error) {
 	for _, r := range q.runs {
-		may, err := reader.mayHold(r, id)
+		may, err := reader.mayHold(&r.sealedObject, id)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -123,7 +123,9 @@ func (d *draft) unseal(name, id string) error {
 	if err != nil {
 		return err
 	}
-	return d.bringBack(d.queue(name), r, m, func(other *slot) bool { return other == s })
+	return d.atomically(func() error {
+		return d.bringBack(d.queue(name), r, m, func(other *slot) bool { return other == s })
+	})
 }
 
 // bringBack puts those members of r inline that are still in it and that which picks.

@@ -18,30 +18,39 @@ import (
 type runFiles struct {
 	objects func() fsguard.Dir // as it is pinned now
 
-	read    map[token]*body
+	read    map[token]readRun
 	recent  []token // of read, the oldest first
+	size    int64   // of the files of what was read
 	filters map[token][]byte
+}
+
+// A readRun is what one run holds.
+type readRun struct {
+	size     int64
+	pending  *body
+	evidence []*failedEntry // sorted by name
 }
 
 // How much is remembered: some 10 MB of members, and the filters of a backlog of
 // millions.
 const (
 	maxRunsRead    = 64
+	maxSizeRead    = 16 << 20
 	maxFiltersRead = 16384
 )
 
 func newRunFiles(objects func() fsguard.Dir) *runFiles {
-	return &runFiles{objects: objects, read: map[token]*body{}, filters: map[token][]byte{}}
+	return &runFiles{objects: objects, read: map[token]readRun{}, filters: map[token][]byte{}}
 }
 
 // runPath names a run's file in errors.
 func runPath(name token) string { return objectsDir + "/" + name.String() + "/" + runFile }
 
 func (f *runFiles) members(r *run) (*body, error) {
-	if m := f.read[r.name]; m != nil {
+	if m := f.read[r.name].pending; m != nil {
 		return m, nil
 	}
-	b, err := f.text(r, 0, int(r.size)+1) // one byte more shows a file that is too long
+	b, err := f.whole(&r.sealedObject)
 	if err != nil {
 		return nil, err
 	}
@@ -55,23 +64,52 @@ func (f *runFiles) members(r *run) (*body, error) {
 
 // keep remembers a run that was read, or that this process has sealed.
 func (f *runFiles) keep(r *run, m *body) {
-	if len(f.recent) == maxRunsRead {
+	f.remember(&r.sealedObject, readRun{size: r.size, pending: m}, newFilter(m.slots))
+}
+
+// buried is members of a run of failed messages.
+func (f *runFiles) buried(r *failedRun) ([]*failedEntry, error) {
+	if all := f.read[r.name].evidence; all != nil {
+		return all, nil
+	}
+	b, err := f.whole(&r.sealedObject)
+	if err != nil {
+		return nil, err
+	}
+	all, err := decodeFailedRun(b, r, runPath(r.name))
+	if err != nil {
+		return nil, err
+	}
+	f.keepEvidence(r, all)
+	return all, nil
+}
+
+// keepEvidence is keep of a run of failed messages.
+func (f *runFiles) keepEvidence(r *failedRun, all []*failedEntry) {
+	f.remember(&r.sealedObject, readRun{size: r.size, evidence: all}, newFilter(all))
+}
+
+// remember makes room by the oldest.
+func (f *runFiles) remember(o *sealedObject, what readRun, filter []byte) {
+	for len(f.recent) > 0 && (len(f.recent) == maxRunsRead || f.size+o.size > maxSizeRead) {
+		f.size -= f.read[f.recent[0]].size
 		delete(f.read, f.recent[0])
 		f.recent = append(f.recent[:0], f.recent[1:]...)
 	}
-	f.read[r.name] = m
-	f.recent = append(f.recent, r.name)
-	f.keepFilter(r, newFilter(m.slots))
+	f.read[o.name] = what
+	f.size += what.size
+	f.recent = append(f.recent, o.name)
+	f.keepFilter(o, filter)
 }
 
-func (f *runFiles) keepFilter(r *run, filter []byte) {
+func (f *runFiles) keepFilter(o *sealedObject, filter []byte) {
 	if len(f.filters) == maxFiltersRead {
 		clear(f.filters)
 	}
-	f.filters[r.name] = filter
+	f.filters[o.name] = filter
 }
 
-func (f *runFiles) mayHold(r *run, id string) (bool, error) {
+func (f *runFiles) mayHold(r *sealedObject, name string) (bool, error) {
 	filter := f.filters[r.name]
 	if filter == nil {
 		off, size := r.filterText()
@@ -87,15 +125,18 @@ func (f *runFiles) mayHold(r *run, id string) (bool, error) {
 		}
 		f.keepFilter(r, filter)
 	}
-	return mayHold(filter, id), nil
+	return mayHold(filter, name), nil
 }
+
+// whole reads a run's file. One byte more shows a file that is too long.
+func (f *runFiles) whole(o *sealedObject) ([]byte, error) { return f.text(o, 0, int(o.size)+1) }
 
 // text reads up to size bytes at off of a run's file. One that is not there is
 // corruption: the state names it. Any other trouble says nothing about the store.
-func (f *runFiles) text(r *run, off int64, size int) ([]byte, error) {
+func (f *runFiles) text(r *sealedObject, off int64, size int) ([]byte, error) {
 	file, err := openObject(f.objects(), r.name, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &CorruptError{File: runPath(r.name), Offset: -1, Reason: "missing: pending messages of the queue are in it"}
+		return nil, &CorruptError{File: runPath(r.name), Offset: -1, Reason: "missing: messages are in it"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", runPath(r.name), typed(err))

@@ -69,7 +69,11 @@ func (d *draft) fail(r queue.Receipt, cause, as string) (string, error) {
 		as = r.ID
 	}
 	space := d.st.queue(r.Queue).failedNS
-	if e := d.st.failedEntry(space, as); e != nil {
+	e, _, err := d.st.lookFailed(space, as)
+	if err != nil { // it may be there: nothing is put in its place
+		return "", fmt.Errorf("failed %q, for %s/%s: %w", as, r.Queue, r.ID, err)
+	}
+	if e != nil {
 		return "", fmt.Errorf("failed %q, from %s/%s: %w", as, e.queue, e.id, queue.ErrFailedExists)
 	}
 	failed := s.claimed.ref

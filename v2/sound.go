@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -13,6 +14,11 @@ import (
 func (st *state) sound(all bool) error {
 	for _, q := range st.queues {
 		if err := q.sound(st.reader, all); err != nil {
+			return err
+		}
+	}
+	for _, f := range st.failed {
+		if err := f.sound(st.reader, all); err != nil {
 			return err
 		}
 	}
@@ -87,6 +93,23 @@ func (q *queueState) sound(reader runReader, all bool) error {
 		}
 	}
 	return nil
+}
+
+// sound says which name two failed messages of the namespace have.
+func (f *failedSpace) sound(reader runReader, all bool) error {
+	if !all {
+		return nil // the entries are sorted
+	}
+	names := map[string]bool{}
+	var twice error
+	err := f.eachSealed(reader, func(e *failedEntry) bool {
+		if _, inline := failedIndex(f.entries, e.name); inline || names[e.name] {
+			twice = fmt.Errorf("failed namespace %q: name %q twice", f.name, e.name)
+		}
+		names[e.name] = true
+		return twice == nil
+	})
+	return cmp.Or(twice, err)
 }
 
 // refs gives the references of a slot, the older first.

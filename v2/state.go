@@ -25,7 +25,7 @@ type state struct {
 	queues     []*queueState  // by name
 	failed     []*failedSpace // by name
 
-	reader runReader // of the queues' runs; not stored
+	reader runReader // of the runs; not stored
 }
 
 // An outcome remembers which commit a recovery found on disk, so that Resolve can
@@ -116,8 +116,9 @@ type lease struct {
 
 // A failedSpace is one failed namespace.
 type failedSpace struct {
-	name    string // empty: the default one
-	entries []*failedEntry
+	name    string         // empty: the default one
+	runs    []*failedRun   // sealed blocks of failed messages, by their tokens
+	entries []*failedEntry // by name: what stands inline
 }
 
 // A failedEntry is evidence at rest.
@@ -198,7 +199,7 @@ func (st *state) queueIndex(name string) (int, bool) {
 	return slices.BinarySearchFunc(st.queues, name, func(q *queueState, n string) int { return strings.Compare(q.name, n) })
 }
 
-// failedEntry gives the named failed message, or nil.
+// failedEntry gives the named failed message that stands inline, or nil.
 func (st *state) failedEntry(space, name string) *failedEntry {
 	i, ok := st.spaceIndex(space)
 	if !ok {
@@ -242,6 +243,18 @@ func (st *state) refs(yield func(queue, id string, r *ref) bool) error {
 					break
 				}
 			}
+		}
+	}
+	for _, f := range st.failed {
+		if !goOn {
+			return nil
+		}
+		err := f.eachSealed(st.reader, func(e *failedEntry) bool {
+			goOn = yield(e.queue, e.id, &e.ref)
+			return goOn
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -82,7 +82,10 @@ type rig struct {
 	decoded bool                                    // a commit goes on with the state that was read back
 	choose  func(d *draft, q *queueState) [][]*slot // what a commit seals; nil: nothing
 	bodies  map[token]*body                         // of runs that were read
-	d       *draft                                  // nil: none is open
+	graves  map[token][]*failedEntry                // of those of failed messages
+
+	chooseFailed func(f *failedSpace) []*failedEntry // as choose
+	d            *draft                              // nil: none is open
 }
 
 // A spot is where a payload lies.
@@ -97,7 +100,7 @@ var rigStart = instant{Wall: time.UnixMilli(1_764_500_000_000), BootID: "1111111
 func newRig(t rapid.TB) *rig {
 	r := &rig{
 		TB: t, calls: soundCalls(), now: rigStart,
-		objects: map[token][]byte{}, bodies: map[token]*body{}, broken: map[spot]error{}, random: rand.NewChaCha8([32]byte{}),
+		objects: map[token][]byte{}, bodies: map[token]*body{}, graves: map[token][]*failedEntry{}, broken: map[spot]error{}, random: rand.NewChaCha8([32]byte{}),
 	}
 	r.base = &state{commit: r.token(), store: r.token(), revision: 1, settings: Settings{Stop}, reader: r}
 	r.picture, r.size = pictureOf(r.base), int64(len(encodeState(nil, r.base)))
@@ -173,6 +176,11 @@ func pictureWith(st *state, ofLine func(q *queueState) string) string {
 	}
 	for _, f := range st.failed {
 		c := failedSpace{name: f.name}
+		for _, r := range f.runs {
+			bareRun := *r
+			bareRun.enc = nil
+			c.runs = append(c.runs, &bareRun)
+		}
 		for _, e := range f.entries {
 			bareEntry := *e
 			bareEntry.enc = nil
@@ -280,6 +288,9 @@ func statusOf(t rapid.TB, st *state, names []string, now instant) queue.Status {
 // seal makes the runs of a commit.
 func (r *rig) seal(d *draft) {
 	r.Helper()
+	if r.chooseFailed != nil {
+		r.sealFailed(d)
+	}
 	if r.choose == nil {
 		return
 	}
@@ -291,6 +302,26 @@ func (r *rig) seal(d *draft) {
 		r.objects[x.run.name] = x.text
 		if got, err := r.members(x.run); err != nil || !reflect.DeepEqual(got.byID, x.body.byID) {
 			r.Fatalf("a run reads back otherwise: %v\n%s", err, x.text)
+		}
+	}
+}
+
+func (r *rig) sealFailed(d *draft) {
+	r.Helper()
+	made, err := d.sealFailed(func() (token, error) { return r.token(), nil }, r.chooseFailed)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, x := range made {
+		r.objects[x.run.name] = x.text
+		got, err := r.buried(x.run)
+		if err != nil || len(got) != len(x.all) {
+			r.Fatalf("a run of failed messages reads back otherwise: %v\n%s", err, x.text)
+		}
+		for i, e := range got {
+			if string(e.text()) != string(x.all[i].text()) {
+				r.Fatalf("a member reads back as %s, was %s", e.text(), x.all[i].text())
+			}
 		}
 	}
 }
@@ -307,7 +338,19 @@ func (r *rig) members(x *run) (*body, error) {
 	return b, err
 }
 
-func (r *rig) mayHold(x *run, id string) (bool, error) {
+// buried reads a run of failed messages out of its text.
+func (r *rig) buried(x *failedRun) ([]*failedEntry, error) {
+	if all := r.graves[x.name]; all != nil {
+		return all, nil
+	}
+	all, err := decodeFailedRun(r.objects[x.name], x, "run.json")
+	if err == nil {
+		r.graves[x.name] = all
+	}
+	return all, err
+}
+
+func (r *rig) mayHold(x *sealedObject, id string) (bool, error) {
 	off, size := x.filterText()
 	filter, err := parseFilter(r.objects[x.name][off:][:size])
 	return err == nil && mayHold(filter, id), err

@@ -29,7 +29,7 @@ type Report struct {
 	Settled      bool         `json:"settled"` // as in queue.Status
 	Messages     int64        `json:"messages"`
 	Failed       int64        `json:"failed"`
-	Runs         int64        `json:"runs"`    // sealed blocks of pending messages
+	Runs         int64        `json:"runs"`    // sealed blocks of pending and failed messages
 	Objects      int64        `json:"objects"` // that something refers to, runs included
 	PayloadBytes int64        `json:"payload_bytes"`
 	Orphans      int64        `json:"orphans"`      // objects that nothing refers to: harmless
@@ -106,7 +106,7 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 	}); err != nil {
 		return report, err
 	}
-	failed := st.failedOf()
+	failed := whole.failedOf()
 	for _, q := range whole.queues {
 		verifyCounters(q, failed[q.name], &report)
 	}
@@ -121,7 +121,7 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 		return report, err
 	}
 	for _, f := range st.failed {
-		report.Failed += int64(len(f.entries))
+		report.Failed += f.live()
 	}
 	report.Messages -= report.Failed
 	if st != whole {
@@ -149,25 +149,37 @@ func verify(v *view, o VerifyOptions) (Report, error) {
 // references against each other.
 func readable(st *state, report *Report) (*state, error) {
 	kept := *st
-	kept.queues = nil
+	kept.queues, kept.failed = nil, nil
 	damaged := false
 	for _, q := range st.queues {
 		c := *q
 		c.runs = nil
 		for _, r := range q.runs {
-			report.Runs++
 			_, err := st.reader.members(r)
-			switch {
-			case errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsafe):
-				report.Faults = append(report.Faults, Fault{Code: "run", File: runPath(r.name), Queue: q.name, Reason: err.Error()})
-				damaged = true
-			case err != nil:
+			sound, err := report.run(r.name, q.name, err)
+			if err != nil {
 				return nil, err
-			default:
+			}
+			if damaged = damaged || !sound; sound {
 				c.runs = append(c.runs, r)
 			}
 		}
 		kept.queues = append(kept.queues, &c)
+	}
+	for _, f := range st.failed {
+		c := *f
+		c.runs = nil
+		for _, r := range f.runs {
+			_, err := st.reader.buried(r)
+			sound, err := report.run(r.name, "", err)
+			if err != nil {
+				return nil, err
+			}
+			if damaged = damaged || !sound; sound {
+				c.runs = append(c.runs, r)
+			}
+		}
+		kept.failed = append(kept.failed, &c)
 	}
 	if damaged {
 		st = &kept
@@ -176,6 +188,19 @@ func readable(st *state, report *Report) (*state, error) {
 		report.fault("run", stateFile, err.Error())
 	}
 	return st, nil
+}
+
+// run notes what came of reading a run: sound, damaged, or not readable now.
+func (r *Report) run(name token, queueName string, err error) (sound bool, unread error) {
+	r.Runs++
+	switch {
+	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsafe):
+		r.Faults = append(r.Faults, Fault{Code: "run", File: runPath(name), Queue: queueName, Reason: err.Error()})
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, nil
 }
 
 // verifyPayload reads one message as a claim would, and admits its JSON again.
@@ -273,6 +298,11 @@ func objectsOf(st *state) (map[token]bool, error) {
 	named := map[token]bool{}
 	for _, q := range st.queues {
 		for _, r := range q.runs {
+			named[r.name] = true
+		}
+	}
+	for _, f := range st.failed {
+		for _, r := range f.runs {
 			named[r.name] = true
 		}
 	}
