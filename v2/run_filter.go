@@ -9,12 +9,13 @@ import (
 
 // The filter of a run tells which IDs are not in it, so that a caller's own ID is
 // looked up without reading the members. It is a Bloom filter: filterBits bits for
-// each member, of which an ID sets filterProbes. With 10 and 7 one strange ID in a
-// hundred makes a run be read in vain (Bloom, "Space/time trade-offs in hash coding
-// with allowable errors", 1970).
+// each member, of which an ID sets filterProbes. With 20 and 14 one strange ID in ten
+// thousand makes a run be read in vain (Bloom, "Space/time trade-offs in hash coding
+// with allowable errors", 1970). An ID asks every run of its queue: with the hundreds
+// of a deep one, half as many bits would have it read several in vain each time.
 const (
-	filterBits   = 10
-	filterProbes = 7
+	filterBits   = 20
+	filterProbes = 14
 )
 
 // filterBytes is the length of the filter of a run of count members.
@@ -43,13 +44,16 @@ func mayHold(filter []byte, id string) bool {
 }
 
 // probe gives the bits of an ID in a filter of so many bytes: from the two halves of
-// its FNV-1a hash of 64 bits, the first and then, again and again, the second more,
-// which is made odd.
+// its hash, the first and then, again and again, the second more, which is made odd.
+// The hash is FNV-1a of 64 bits, mixed once more: without that IDs that differ in their
+// last character alone, as counted ones do, share most of their bits.
 func probe(id string, bytes int, visit func(at int, bit byte) bool) {
 	hash := uint64(14695981039346656037)
 	for i := range len(id) {
 		hash = (hash ^ uint64(id[i])) * 1099511628211
 	}
+	hash = (hash ^ hash>>32) * 0x9e3779b97f4a7c15
+	hash ^= hash >> 32
 	at, step := hash&(1<<32-1), hash>>32|1
 	for range filterProbes {
 		bit := at % uint64(8*bytes)
