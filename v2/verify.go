@@ -158,7 +158,7 @@ func readable(st *state, report *Report) (*state, error) {
 			report.Runs++
 			_, err := st.reader.members(r)
 			switch {
-			case errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsafe):
+			case isDamage(err):
 				report.Faults = append(report.Faults, Fault{Code: "run", File: runPath(r.name), Queue: q.name, Reason: err.Error()})
 				damaged = true
 			case err != nil:
@@ -263,6 +263,10 @@ func verifyNamespace(v *view, report *Report) error {
 	}
 	return nil
 }
+
+// isDamage reports whether what was read is not as it must be, rather than that the reading
+// failed.
+func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsafe) }
 
 func (r *Report) fault(code, file, reason string) {
 	r.Faults = append(r.Faults, Fault{Code: code, File: file, Reason: reason})
