@@ -54,8 +54,9 @@
 // Those are all that are leased, returned, failed or have a key; of the other pending ones
 // of a queue only the first and the last few hundred, more with the square root of their
 // number, for the middle lies in runs. Every commit waits for the disk twice. Payloads of
-// settled messages and runs that were taken back stay on the disk in this version. A handle that enqueues steadily keeps up to 16 objects ready, of 1 MiB
-// together and three descriptors each, which Close removes and which are orphans after a
-// kill. A commit may wait 0.1 ms, and 1 ms while they come, for callers that were answered
-// together. Network filesystems are refused; Windows has no flock.
+// settled messages and runs that were taken back stay on the disk in this version. A handle
+// that enqueues steadily keeps up to 16 objects ready, of 1 MiB together and three
+// descriptors each, which Close removes and which are orphans after a kill. A commit may
+// wait 0.1 ms, and 1 ms while they come, for callers that were answered together. Network
+// filesystems are refused; Windows has no flock.
 package holdfast

@@ -21,7 +21,7 @@ import (
 // The syncs of a commit that seals, and of one that brings a run back.
 func TestSyncBudgetOfRuns(t *testing.T) {
 	w := crashtest.Wrap(fsguard.OS(), crashtest.Plan{})
-	s, _ := newTestStore(t, &Options{fs: w, block: 2, clock: &handClock{rigStart}})
+	s, _ := newTestStore(t, &Options{fs: w, block: 2, prepare: -1, gather: -1, clock: &handClock{rigStart}})
 	ctx := t.Context()
 	for _, m := range smalls(6) {
 		mustEnqueue(t, s, "mail", m)
@@ -42,15 +42,15 @@ func TestSyncBudgetOfRuns(t *testing.T) {
 		runs  int
 	}{
 		{"an enqueue that seals a run", func() error { return second(s.Enqueue(ctx, "mail", small("m006"))) }, 7, 1},
-		{"a batch that seals two", func() error { return second(s.EnqueueBatch(ctx, "mail", two())) }, 9, 3},
-		{"a claim before the runs", claim(1), 2, 3},
-		{"a claim that brings one back", claim(3), 2, 2},
+		{"a batch that seals three", func() error { return second(s.EnqueueBatch(ctx, "mail", two())) }, 11, 4},
+		{"a claim before the runs", claim(1), 2, 4},
+		{"a claim that brings one back", claim(3), 2, 3},
 		{"a load of a sealed message", func() error {
 			return second(s.Load(ctx, "mail", "n000", queue.LoadOptions{Lease: queue.NoDeadline, WithoutHolder: true}))
-		}, 2, 2},
+		}, 2, 3},
 		{"an update that claims", func() error {
 			return second(s.Update(ctx, queue.ClaimChange{Queue: "mail", Options: queue.ClaimOptions{Lease: queue.NoDeadline, WithoutHolder: true}}))
-		}, 2, 2},
+		}, 2, 3},
 		{"a clearing", func() error { return second(s.Clear(ctx, "mail", queue.ClearOptions{})) }, 2, 0},
 	} {
 		waitIdle(s)
@@ -68,7 +68,7 @@ func TestSyncBudgetOfRuns(t *testing.T) {
 // A commit that does not enqueue seals nothing, however much stands inline.
 func TestOnlyEnqueuesSeal(t *testing.T) {
 	w := crashtest.Wrap(fsguard.OS(), crashtest.Plan{})
-	s, _ := newTestStore(t, &Options{fs: w, block: -1, clock: &handClock{rigStart}})
+	s, _ := newTestStore(t, &Options{fs: w, block: -1, prepare: -1, clock: &handClock{rigStart}})
 	if _, err := s.EnqueueBatch(t.Context(), "mail", smalls(20)); err != nil {
 		t.Fatal(err)
 	}
