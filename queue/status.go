@@ -22,7 +22,8 @@ type Status struct {
 	Queues map[string]QueueStatus
 
 	// Orphans and OrphanBytes count the objects that nothing refers to. They are
-	// looked for only when StatusOptions.Orphans asks, else -1.
+	// looked for only when StatusOptions.Orphans asks, else -1; so they are where it
+	// cannot be known, for damage hides what is referred to.
 	Orphans     int64
 	OrphanBytes int64
 }

@@ -101,7 +101,7 @@ func withDamage(t testing.TB, d *crashtest.Disk, s *Store) {
 var bigPayload = []byte(`"` + strings.Repeat("x", smallPayload) + `"`)
 
 // crashScenarios are all of them.
-var crashScenarios = slices.Concat(storeScenarios, returnScenarios, importScenarios, failedRunScenarios)
+var crashScenarios = slices.Concat(storeScenarios, returnScenarios, importScenarios, runScenarios, failedRunScenarios)
 
 var storeScenarios = []crashScenario{
 	{name: "enqueue", steps: []crashStep{

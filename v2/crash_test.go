@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -36,7 +37,7 @@ func fewer(o crashtest.Options) crashtest.Options {
 func explored() (list []crashScenario) {
 	for _, c := range crashScenarios {
 		switch c.name {
-		case "enqueue", "claim", "ack", "update", "recover":
+		case "enqueue", "claim", "ack", "update", "recover", "run-seal", "run-claim":
 			list = append(list, c)
 		default:
 			if !raceDetector() {
@@ -47,13 +48,20 @@ func explored() (list []crashScenario) {
 	return list
 }
 
+// ofRuns reports whether c is one of runScenarios.
+func ofRuns(c crashScenario) bool { return strings.HasPrefix(c.name, "run-") }
+
 // Every transition, cut off before and after each of its operations: by SIGKILL, and
 // by the loss of power in every way that the disk may come back.
 func TestCrash(t *testing.T) {
 	for _, c := range explored() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			crashtest.Explore(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 200, AfterCheck: 3}))
+			o := crashtest.Options{MaxImages: 200, AfterCheck: 3}
+			if ofRuns(c) { // a run is one more object, and those are explored beside it
+				o.MaxImages = 48
+			}
+			crashtest.Explore(t, c.scenario(t), smaller(o))
 		})
 	}
 }
@@ -124,6 +132,9 @@ func TestFault(t *testing.T) {
 			case raceDetector():
 				o.Errnos = []syscall.Errno{syscall.EIO} // the others are explored without it
 				o.MaxImages = 1
+			case ofRuns(c):
+				o.Errnos = []syscall.Errno{syscall.EIO} // TestRunReadFaults has the others where a run is read
+				o.MaxImages = 1
 			case testrun.Thorough() && (c.name == "enqueue" || c.name == "ack" || c.name == "claim" || c.name == "recover"):
 				o.Errnos = crashtest.EveryErrno // no code asks for these: a few scenarios stand for all
 			}
@@ -136,7 +147,7 @@ func TestFault(t *testing.T) {
 func TestFaultLeft(t *testing.T) {
 	for _, c := range crashScenarios {
 		switch c.name {
-		case "enqueue", "claim", "ack", "recover":
+		case "enqueue", "claim", "ack", "recover", "run-seal":
 			if raceDetector() {
 				continue // explored without it
 			}
@@ -144,6 +155,9 @@ func TestFaultLeft(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				o := crashtest.Options{MaxImages: 2, AfterCheck: 2, Uneven: true, Errnos: []syscall.Errno{syscall.EIO, syscall.ENOSPC}}
+				if ofRuns(c) {
+					o.Errnos = o.Errnos[:1]
+				}
 				c.quiet = true
 				crashtest.ExploreErrors(t, c.scenario(t), o)
 			})

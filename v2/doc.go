@@ -30,8 +30,9 @@
 //
 //	ROOT/.fs-safe-queue-v2/
 //	    format.json             written once; the lock's turnstile
-//	    state.json              everything but the payloads; replaced by every commit
+//	    state.json              everything else; replaced by every commit
 //	    objects/TOKEN/payload.json   payloads, immutable
+//	    objects/TOKEN/run.json       a block of pending messages of a deep queue, immutable
 //	    holders/TOKEN           one per process that claims, locked while it lives
 //	    reserve                 room that lets settling work on a full disk
 //	    .state-transfer.lock    held with flock by whoever reads or changes the state
@@ -49,10 +50,13 @@
 //
 // # Limits
 //
-// One commit writes the whole state: about 150 bytes for each pending message. Every
-// commit waits for the disk twice. Payloads of settled messages stay on the disk in
-// this version. A handle that enqueues steadily keeps up to 16 objects ready, of 1 MiB
-// together and three descriptors each, which Close removes and which are orphans after a
-// kill. A commit may wait 0.1 ms, and 1 ms while they come, for callers that were answered
-// together. Network filesystems are refused; Windows has no flock.
+// One commit writes the whole state: about 150 bytes for each message that stands in it.
+// Those are all that are leased, returned, failed or have a key; of the other pending ones
+// of a queue only the first and the last few hundred, more with the square root of their
+// number, for the middle lies in runs. Every commit waits for the disk twice. Payloads of
+// settled messages and runs that were taken back stay on the disk in this version. A handle
+// that enqueues steadily keeps up to 16 objects ready, of 1 MiB together and three
+// descriptors each, which Close removes and which are orphans after a kill. A commit may
+// wait 0.1 ms, and 1 ms while they come, for callers that were answered together. Network
+// filesystems are refused; Windows has no flock.
 package holdfast

@@ -76,12 +76,16 @@ const recoveryRoom = 8 << 10
 const settleRoom = 320
 
 // owed is the room that everything that stands inline may still take when it is claimed
-// and failed. What lies in runs is asked when it comes back; but of those of failed
+// and failed. What lies in runs is asked when it comes back; of each queue that has any,
+// one message can always: else a claim could find its queue shut for ever. Of runs of failed
 // messages the marks of what is purged are provided for, so that a purge is never refused.
 func (d *draft) owed() int64 {
 	var owed int64
 	for _, q := range d.st.queues {
-		owed += q.inline()*(settleRoom+int64(len(q.name))) + spaceRoom(q.failedNS)
+		owed += q.inline()*q.settleRoom() + spaceRoom(q.failedNS)
+		if len(q.runs) > 0 {
+			owed += q.returnRoom()
+		}
 	}
 	for _, f := range d.st.failed {
 		for _, r := range f.runs {
@@ -90,6 +94,12 @@ func (d *draft) owed() int64 {
 	}
 	return owed
 }
+
+// settleRoom is what is kept for each message of the queue.
+func (q *queueState) settleRoom() int64 { return settleRoom + int64(len(q.name)) }
+
+// returnRoom is more than a message of the queue can take that comes back from a run.
+func (q *queueState) returnRoom() int64 { return q.settleRoom() + slotBytes + queue.MaxNameBytes }
 
 // spaceRoom is more than a failed namespace takes when its first message fails.
 func spaceRoom(space string) int64 {

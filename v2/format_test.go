@@ -41,6 +41,9 @@ func clearTexts(st *state) {
 		for _, s := range q.slots {
 			s.enc = nil
 		}
+		for _, r := range q.runs {
+			r.enc = nil
+		}
 	}
 	for _, f := range st.failed {
 		for _, e := range f.entries {

@@ -27,6 +27,8 @@ func FuzzDecodeState(f *testing.F) {
 	f.Add(encodeState(nil, sampleImports()))
 	sealed, _ := sampleFailedRun()
 	f.Add(encodeState(nil, sealed))
+	withRuns, _, _ := sampleRuns()
+	f.Add(encodeState(nil, withRuns))
 	for _, change := range [][2]string{
 		{`"fence":25`, `"fence":9007199254740991`}, {`"features":[]`, `"features":["x"]`}, {`\u000a`, `\n`},
 		{`"ann"`, `"bob"`}, {`",14,12,`, `",13,14,`}, {`"s":1`, `"s":2`}, {`"version":2`, `"version":3`},

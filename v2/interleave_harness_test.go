@@ -143,6 +143,7 @@ func interOptions(fs fsguard.FS, who byte, now time.Time) *Options {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], uint64(who)+1<<40)
 	o.rand = rand.NewChaCha8(seed)
+	o.block = 1 // the fourth message of a queue seals two
 	at := crashClock.at
 	at.Boot += now.Sub(at.Wall)
 	at.Wall = now

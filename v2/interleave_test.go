@@ -97,6 +97,12 @@ func withAB(c *interCalls) {
 	c.made(interEnqueue("b", queue.Refuse))
 }
 
+// withABC is as many as stand inline: the next one seals b and c in a run.
+func withABC(c *interCalls) {
+	withAB(c)
+	c.made(interEnqueue("c", queue.Refuse))
+}
+
 // withLease is a, claimed by nobody in particular for a minute.
 func withLease(c *interCalls) {
 	withA(c)
@@ -154,11 +160,15 @@ var interScenes = []*interScene{
 		takes,
 	}},
 	{name: "three-claim", consent: true, setup: withA, programs: []func(*interClient){takes, takes, claims}},
+	{name: "seal-claim", setup: withABC, programs: []func(*interClient){
+		makes(interEnqueue("d", queue.Refuse), interEnqueue("b", queue.Replace)),
+		makes(history.Step{Op: history.Claim, Queue: "mail", N: 3}),
+	}},
 	{name: "three-late", setup: withLateLease, programs: []func(*interClient){settles, makes(reapMail), takes}},
 }
 
 // interBounds says how much is explored of a scene. What is short and thorough is for
-// planted bugs. Where not everything is, one scene stands for all in its deaths.
+// planted bugs. Where not everything is, two scenes stand for all in their deaths.
 func interBounds(scene string) crashtest.InterleaveOptions {
 	o := crashtest.InterleaveOptions{Preemptions: 1, MaxSchedules: 80, Random: 10, Kills: 1, Losses: 1, MaxImages: 1}
 	thorough := testrun.Thorough()
@@ -169,7 +179,7 @@ func interBounds(scene string) crashtest.InterleaveOptions {
 	default:
 		o.MaxSchedules, o.Random = 10, 3
 	}
-	if scene != "claim-claim-consent" || testing.Short() && !thorough || raceDetector() {
+	if scene != "claim-claim-consent" && scene != "seal-claim" || testing.Short() && !thorough || raceDetector() {
 		o.Kills = -1
 	}
 	return o

@@ -34,6 +34,9 @@ func (s *Store) Status(ctx context.Context, o queue.StatusOptions) (queue.Status
 			return nil
 		}
 		out.Orphans, out.OrphanBytes, err = orphans(v.pins, v.draft.st)
+		if isDamage(err) { // what a run that cannot be read names is not known
+			out.Orphans, out.OrphanBytes, err = -1, -1, nil
+		}
 		return err
 	})
 	return out, err

@@ -30,11 +30,14 @@ type Options struct {
 	MaxPayloadDepth int
 
 	// MaxStateBytes bounds state.json: an enqueue that would pass it, or that would
-	// leave no room to claim and fail everything that is live (about 320 bytes and the
-	// queue's name for each message), is refused with queue.ErrFull; everything else
-	// goes on. Programs that share a store should agree on it: one whose bound is less
+	// leave no room to claim and fail everything that stands in it (about 320 bytes and
+	// the queue's name for each message), is refused with queue.ErrFull; so is a claim
+	// that has no room to bring messages back from a run until others are settled or
+	// purged; everything else goes on. Programs that share a store should agree on it: one whose bound is less
 	// than half of what another fills answers ErrBound. Zero: 64 MiB, room for some
-	// 200,000 messages. From 64 KiB to 1 TiB.
+	// 200,000 messages that stand in it: leased, returned, failed or with a key. Other
+	// pending ones of a deep queue lie in runs, and some hundred million have room.
+	// From 64 KiB to 1 TiB.
 	MaxStateBytes int64
 
 	// MinFreeBytes is the free space below which an enqueue is refused with

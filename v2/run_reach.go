@@ -3,15 +3,19 @@
 package holdfast
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+
+	"example.com/holdfast/queue"
 )
 
 // How members of runs come back inline. Whoever brings one back marks it as gone in
 // the run's reference, in the same commit.
 
 // reach brings back what a claim of n messages of a queue would come to: until the
-// oldest n that are due stand inline.
+// oldest n that are due stand inline, or as many as the state has room for.
 func (d *draft) reach(name string, n int, fair bool) error {
 	for {
 		q := d.st.queue(name).at(d.millis)
@@ -23,10 +27,59 @@ func (d *draft) reach(name string, n int, fair bool) error {
 		if err != nil {
 			return err
 		}
-		if err := d.bringBack(d.queue(name), r, m, func(s *slot) bool { return s.pending.ready(d.millis) }); err != nil {
+		err = d.bringBack(d.queue(name), r, m, d.oldest(q, r, m))
+		if errors.Is(err, queue.ErrFull) && d.st.queue(name).at(d.millis).offers(d.millis, fair) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// oldest picks the members of r that are due; where there is no room for all, the oldest
+// of them.
+func (d *draft) oldest(q *queueState, r *run, m *body) func(*slot) bool {
+	var seqs []uint64
+	for i, s := range m.slots {
+		if r.has(i) && s.pending.ready(d.millis) {
+			seqs = append(seqs, s.pending.seq)
+		}
+	}
+	slices.Sort(seqs)
+	last := seqs[max(1, min(d.returnable(q), len(seqs)))-1]
+	return func(s *slot) bool { return s.pending.ready(d.millis) && s.pending.seq <= last }
+}
+
+// returnable gives for how many messages of a queue there is room to come back: the one
+// for which it is kept, and what neither passes the bound of what is owed nor, with the
+// state as it is, what readers take. For evidence, which is owed no more, stays in it.
+func (d *draft) returnable(q *queueState) int {
+	if d.limit <= 0 {
+		return maxRun
+	}
+	if d.promised == 0 {
+		d.promised = d.owed()
+	}
+	free := min(d.limit, 2*d.limit-d.bytes) - recoveryRoom - d.promised + q.returnRoom()
+	return int(max(0, free) / q.returnRoom())
+}
+
+// oweBack is owe for messages of a queue that come back.
+func (d *draft) oweBack(q *queueState, n int) error {
+	if n > d.returnable(q) {
+		return fmt.Errorf("%s would have no room to settle what comes back within its bound of %d bytes; settle or purge first: %w", stateFile, d.limit, queue.ErrFull)
+	}
+	d.promised += int64(n) * q.settleRoom()
+	return nil
+}
+
+// offers reports whether a claim would take something that stands inline.
+func (q *queueState) offers(millis int64, fair bool) bool {
+	for p := range q.turns(fair) {
+		return !q.hides(p, millis, fair)
+	}
+	return false
 }
 
 // reached gives q as reach would leave it, at a time, and changes nothing.
@@ -141,7 +194,7 @@ func (d *draft) bringBack(q *queueState, r *run, m *body, which func(*slot) bool
 		back = append(back, m.slots[i])
 		return true
 	})
-	if err := d.owe(int64(len(back)) * (settleRoom + int64(len(q.name)))); err != nil {
+	if err := d.oweBack(q, len(back)); err != nil {
 		return fmt.Errorf("run %s of queue %s: %w", r.name, q.name, err)
 	}
 	for _, s := range back {

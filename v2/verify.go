@@ -194,7 +194,7 @@ func readable(st *state, report *Report) (*state, error) {
 func (r *Report) run(name token, queueName string, err error) (sound bool, unread error) {
 	r.Runs++
 	switch {
-	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsafe):
+	case isDamage(err):
 		r.Faults = append(r.Faults, Fault{Code: "run", File: runPath(name), Queue: queueName, Reason: err.Error()})
 		return false, nil
 	case err != nil:
@@ -288,6 +288,10 @@ func verifyNamespace(v *view, report *Report) error {
 	}
 	return nil
 }
+
+// isDamage reports whether what was read is not as it must be, rather than that the reading
+// failed.
+func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsafe) }
 
 func (r *Report) fault(code, file, reason string) {
 	r.Faults = append(r.Faults, Fault{Code: code, File: file, Reason: reason})

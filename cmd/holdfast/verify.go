@@ -16,6 +16,11 @@ func (a *app) verifyCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole store, every payload included; changes nothing",
+		Long: `Check the whole store, every payload included, and change nothing. The runs of a deep
+queue are blocks of its pending messages that lie in files of their own, and count as
+objects. Where one is damaged its messages are not counted, and neither are the objects
+that nothing refers to; in JSON orphans is -1 then. What else is not as it must be is told
+in faults, each with a code: state, run, payload, counters, file or lock.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := a.lookOptions()
@@ -59,7 +64,7 @@ func (a *app) printReport(ctx context.Context, r holdfast.Report) {
 	for _, f := range r.Faults {
 		a.printf("fault %s: %s", f.Code, f.File)
 		if f.Queue != "" {
-			a.printf(" (%s %s)", f.Queue, f.ID)
+			a.printf(" (%s)", strings.TrimSpace(f.Queue+" "+f.ID))
 		}
 		a.printf(": %s\n", printable(strings.TrimPrefix(f.Reason, f.File+": ")))
 	}
@@ -70,8 +75,11 @@ func (a *app) printReport(ctx context.Context, r holdfast.Report) {
 	if r.OK {
 		a.printf("ok: ")
 	}
-	a.printf("%s, %d failed, in %s of %d bytes; revision %d\n", plural(r.Messages, "message"), r.Failed,
-		plural(r.Objects, "object"), r.PayloadBytes, r.Revision)
+	a.printf("%s, %d failed, in %s of %d bytes", plural(r.Messages, "message"), r.Failed, plural(r.Objects, "object"), r.PayloadBytes)
+	if r.Runs > 0 {
+		a.printf(", %s among them", plural(r.Runs, "run"))
+	}
+	a.printf("; revision %d\n", r.Revision)
 	if r.Orphans > 0 || r.Temps > 0 {
 		a.printf("%s that nothing refers to (%d bytes), %s\n", plural(r.Orphans, "object"), r.OrphanBytes, plural(r.Temps, "leftover temp"))
 	}
