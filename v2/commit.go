@@ -224,6 +224,8 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 			s.runs.keep(x.run, x.body)
 			objects = append(objects, object{name: x.run.name, file: runFile, data: x.text})
 		}
+	}
+	if room == enqueuing || room == claiming && d.halfFull() {
 		evidence, err := s.sealFailed(d, fresh)
 		if err != nil {
 			w.dropObjects()

@@ -35,6 +35,10 @@ func (s *Store) sealFailed(d *draft, newToken func() (token, error)) ([]object, 
 	return objects, err
 }
 
+// halfFull reports whether the state takes half its bound. Then a claim seals evidence too:
+// where nobody enqueues, what fails would fill the state, and shut what lies in runs.
+func (d *draft) halfFull() bool { return d.limit > 0 && d.bytes > d.limit/2 }
+
 // sealFailed seals what choose gives of each namespace. Their payloads have their
 // objects: it is called last, right before the state is encoded.
 func (d *draft) sealFailed(newToken func() (token, error), choose func(f *failedSpace) []*failedEntry) ([]failedSealing, error) {

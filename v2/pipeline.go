@@ -288,9 +288,10 @@ func (s *Store) repin(readOnly bool) (*pins, error) {
 // let releases the lock.
 func (s *Store) let(t *tenure) {
 	if t.release() {
-		s.blankLater = t.owner.Token
+		// The disk may have refused our record too, so that the one before it stands.
+		s.blankLater = []string{t.owner.Token, t.found.Token}
 	} else if t.written {
-		s.blankLater = ""
+		s.blankLater = nil
 	}
 	if t.pins.spent {
 		s.drop()

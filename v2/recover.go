@@ -67,7 +67,7 @@ func (s *Store) recover(t *tenure, st *state) (*Recovery, error) {
 	}
 	owner := t.found
 	t.stale, t.written = false, true // what stands in the lock is now ours to blank
-	s.open, s.blankLater = nil, ""
+	s.open, s.blankLater = nil, nil
 	return &Recovery{Owner: &owner, Revision: fresh.st.revision, TempsRemoved: removeTemps(t.pins)}, nil
 }
 

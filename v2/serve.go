@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -21,7 +22,7 @@ func (s *Store) serve(t *tenure, batch []*call) {
 		return
 	}
 	v := &view{settled: true, pins: t.pins}
-	if t.stale && t.found.Token != "" && t.found.Token == s.blankLater {
+	if t.stale && t.found.Token != "" && slices.Contains(s.blankLater, t.found.Token) {
 		// Ours: that commit was whole, only the blanking failed. It is made up for now.
 		t.stale, t.owner, t.written = false, t.found, t.mode == fsguard.Exclusive
 	}

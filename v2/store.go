@@ -46,7 +46,7 @@ type Store struct {
 	open       *uncertainCommit // ours, not resolved yet
 	retired    *cachedState     // the file that our last commit retired, without its state; nil: not known
 	noExchange bool             // it was refused here: commits replace
-	blankLater string           // owner token of a record of ours that could not be blanked
+	blankLater []string         // owner tokens of records of ours, of which one could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped
 	pool       pool             // objects that were made ahead
 	company    company          // who may join the next commit

@@ -88,7 +88,7 @@ func (l *Launcher) Command(t *testing.T, how Confinement, path string, args ...s
 	cmd := exec.CommandContext(t.Context(), l.path, append([]string{string(how), path}, args...)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "HOLDFAST_REQUIRE_ALL=") })
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
-	if how == AsApp || how == AsLaterApp {
+	if how != WithoutLinks {
 		cmd.Env = append(cmd.Env, "ANDROID_ROOT=/system") // as every process there has it
 	}
 	return cmd
