@@ -21,7 +21,7 @@ queue are blocks of its pending messages that lie in files of their own, and cou
 objects. Where one is damaged its messages are not counted, and neither are the objects
 that nothing refers to; in JSON orphans is -1 then. What else is not as it must be is told
 in faults, each with a code: state, run, payload, counters, file or lock.`,
-		Args:  cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := a.lookOptions()
 			var v holdfast.VerifyOptions
