@@ -16,7 +16,8 @@ import (
 // file is held open while the lock is, so that its inode number can name nothing else
 // between two checks; and not longer where commits replace it, for a replaced state.json
 // keeps its room on the disk for as long as anybody has it open. One that is exchanged
-// stays anyway, and so does its descriptor.
+// stays, and so does its descriptor; after somebody's recovery or plain replacement it
+// keeps that room until the next call.
 type cachedState struct {
 	st       *state
 	file     fsguard.File

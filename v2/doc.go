@@ -41,12 +41,12 @@
 //
 // # Goroutines and processes
 //
-// A [Store] and all its methods may be used by any number of goroutines; one
-// goroutine of its own works while calls wait, and takes together whatever waits
-// into one commit, and another watches for the commits of others while calls wait for
-// messages. Handles exclude each other across processes, and in one process
-// too. A child made by fork shares the locks of its parent and must not use its
-// handles.
+// A [Store] and all its methods may be used by any number of goroutines. Who calls while
+// nobody else does makes the commit itself; else one goroutine of the store works while
+// calls wait, and takes together whatever waits into one commit. Another watches for the
+// commits of others while calls wait for messages. Handles exclude each other across
+// processes, and in one process too. A child made by fork shares the locks of its parent
+// and must not use its handles.
 //
 // # Limits
 //
@@ -56,7 +56,8 @@
 // number, for the middle lies in runs. Every commit waits for the disk twice. Payloads of
 // settled messages and runs that were taken back stay on the disk in this version. A handle
 // that enqueues steadily keeps up to 16 objects ready, of 1 MiB together and three
-// descriptors each, which Close removes and which are orphans after a kill. A commit may
+// descriptors each, which Close removes and which are orphans after a kill. Its two state
+// files stay open. A commit may
 // wait 0.1 ms, and 1 ms while they come, for callers that were answered together. Network
 // filesystems are refused; Windows has no flock.
 package holdfast
