@@ -97,7 +97,7 @@ func TestAbandonedWaitServesTheNext(t *testing.T) {
 	if err := <-next; err != nil {
 		t.Fatal(err)
 	}
-	if got := w.locks(); got != "1 turnstile, 1 lock" {
+	if got := w.locks(); got != "2 turnstile, 2 lock" { // asked for without waiting, and then waited for
 		t.Errorf("two waits took %s", got)
 	}
 	page, err := w.List(t.Context(), "mail", queue.ListOptions{})
@@ -142,7 +142,7 @@ func TestManyWaitAsOne(t *testing.T) {
 	if got := w.lock.probe(t, "try"); got != "held" { // a process's life later
 		t.Fatalf("the lock is %s", got)
 	}
-	if got := w.locks(); got != "1 turnstile, 1 lock" {
+	if got := w.locks(); got != "2 turnstile, 2 lock" { // asked for without waiting, and then waited for
 		t.Errorf("while %d callers wait: %s", callers+1, got)
 	}
 	before := w.commits.Load()
