@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -38,10 +39,12 @@ func newWaiter(t *testing.T, ctx context.Context) (waiter, <-chan error) {
 	s, w := counted(t)
 	lock := openLock(t, s.dir)
 	lock.lock(t)
-	waits := make(chan struct{}, 1)
+	waits := make(chan struct{})
+	var asked atomic.Int32
 	w.Arm(watch(func(op fsguard.Op, path string) {
-		if op == fsguard.OpLock && path == lockPath {
-			waits <- struct{}{}
+		// The first time it is asked for without waiting.
+		if op == fsguard.OpLock && path == lockPath && asked.Add(1) == 2 {
+			close(waits)
 		}
 	}))
 	answer := make(chan error, 1)
