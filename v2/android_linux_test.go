@@ -56,6 +56,7 @@ var makeLinks = map[string]string{
 	"^TestAbsenceOfEvidence$":                     linksItself,
 	"^TestVerify$/symlink":                        linksItself,
 	"^TestVerifyHardLink$":                        linksItself,
+	"^TestRunDamage$/link":                        linksItself,
 	"^TestLinkedWhileOpen_HardLink$":              linksItself,
 }
 

@@ -226,7 +226,7 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 			objects = append(objects, object{name: x.run.name, file: runFile, data: x.text})
 		}
 	}
-	if room == enqueuing || room == claiming && d.halfFull() {
+	if room == enqueuing || room == claiming && d.halfFull() && !s.opts.noSpill {
 		evidence, err := s.sealFailed(d, fresh)
 		if err != nil {
 			w.dropObjects()

@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,13 +182,23 @@ func TestFailedSyncOfObjectsTriedAgain(t *testing.T) {
 
 // Between two calls no state is held open: a replaced one would keep its room.
 func TestNoStateIsHeldOpen(t *testing.T) {
+	for plain, pinned := range map[bool]int{
+		true:  5, // root, namespace, objects/, format.json, the lock
+		false: 7, // and the two files that are exchanged, which nobody frees
+	} {
+		t.Run(fmt.Sprint("plain ", plain), func(t *testing.T) { stateHeldOpen(t, plain, pinned) })
+	}
+}
+
+func stateHeldOpen(t *testing.T, plain bool, pinned int) {
 	d := crashtest.NewDisk()
 	p := d.Process()
 	d.MkdirAll("/data")
-	s, err := Create(t.Context(), crashDir, crashOptions(p))
+	o := crashOptions(p)
+	o.plain = plain
+	s, err := Create(t.Context(), crashDir, o)
 	mustDo(t, err)
 	defer s.Close()
-	const pinned = 5 // root, namespace, objects/, format.json, the lock
 	for _, id := range []string{"a", "b"} {
 		mustEnqueue(t, s, "mail", small(id))
 		if _, err := s.Status(t.Context(), queue.StatusOptions{}); err != nil {

@@ -64,6 +64,7 @@ type Options struct {
 
 	block   int  // messages to a block of runs; zero: by the backlog; negative: none is sealed
 	plain   bool // commits replace state.json; Create makes a store without the feature "exchange"
+	noSpill bool // claims seal no evidence: for tests of a state that it fills
 	pollOff bool // whoever waits is woken by events, commits and due times alone
 
 	prepare int // objects that a handle makes before it prepares some; zero: preparesAfter; negative: it never does

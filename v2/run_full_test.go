@@ -90,7 +90,7 @@ func TestRunsAskForRoom(t *testing.T) {
 // Evidence fills a state too: when it does, what lies in runs waits until some is purged,
 // and what was claimed can be settled to the last.
 func TestRunsBehindEvidence(t *testing.T) {
-	s, _ := newTestStore(t, &Options{MaxStateBytes: 64 << 10, clock: &handClock{rigStart}, block: 8})
+	s, _ := newTestStore(t, &Options{MaxStateBytes: 64 << 10, clock: &handClock{rigStart}, block: 8, noSpill: true})
 	ctx := t.Context()
 	for i := range 8 {
 		ms := smalls(100)
