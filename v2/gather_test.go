@@ -50,7 +50,7 @@ func TestGatherKeepsCallersTogether(t *testing.T) {
 	together.Wait()
 	commits := s.commits.Load() - before.Load()
 	t.Logf("%d calls took %d commits", callers*rounds, commits)
-	if commits > rounds+rounds/3 {
+	if commits > rounds+3*rounds/4 { // in two halves it is twice as many; a busy machine makes it some more
 		t.Errorf("%d commits for %d callers with %d calls each, want about %d", commits, callers, rounds, rounds)
 	}
 }
