@@ -13,7 +13,8 @@ var interleavePlants = []planted.Bug{
 		{File: "commit.go", Old: "if info.Identity != c.info.Identity || info.Size != c.info.Size || info.CtimeNanos != c.info.CtimeNanos {", New: "if info.Identity != c.info.Identity {"},
 		{File: "commit.go", Old: "	return beginsWith(file, c.head)\n", New: "	return true, nil\n"}}},
 	{Name: "interleaved: a writer shares the lock", Test: "TestInterleave$/^enqueue-enqueue$", Edits: []planted.Edit{
-		{File: "lock.go", Old: "	err := p.lock.Lock(mode)\n", New: "	err := p.lock.Lock(fsguard.Shared)\n"}}},
+		{File: "lock.go", Old: "	err := p.lock.Lock(mode)\n", New: "	err := p.lock.Lock(fsguard.Shared)\n"},
+		{File: "lock.go", Old: "p.lock.TryLock(mode)\n", New: "p.lock.TryLock(fsguard.Shared)\n"}}},
 	{Name: "interleaved: lock let go before the last sync", Test: "TestInterleave$/^claim-claim-consent$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen", New: "	_, _ = p.lock.WriteAt([]byte(blankRecord), 0)\n	_ = p.lock.Unlock()\n	if err := parent.Sync(); err != nil {\n		return s.leaveOpen"}}},
 	{Name: "interleaved: a dead owner's record overlooked", Test: "TestInterleave$/^claim-claim-consent$", Edits: []planted.Edit{

@@ -42,7 +42,7 @@ var failedRunBugs = []planted.Bug{
 		edit("settle.go", "	if err != nil { // it may be there", "	if err != nil && false { // it may be there")),
 	bug("a status that reads runs", "TestFailedRunReadsWhatItNeeds$",
 		edit("gauges.go", "			for _, s := range r.queues {\n", "			_, _ = st.reader.buried(r)\n			for _, s := range r.queues {\n")),
-	bug("a status without what is sealed", "TestFailedRunLife$",
+	bug("a status without sealed evidence", "TestFailedRunLife$",
 		edit("gauges.go", "				n[s.name] += s.count\n", "				_ = s\n")),
 	bug("runs of failed messages taken for orphans", "TestFailedRunLife$",
 		edit("verify.go", "	for _, f := range st.failed {\n		for _, r := range f.runs {\n			named[r.name] = true\n		}\n	}\n", "")),
