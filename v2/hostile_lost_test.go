@@ -53,6 +53,9 @@ func TestLostFiles(t *testing.T) {
 			t.Run(c.name+"/"+how, func(t *testing.T) {
 				dir, at := copyOf(t, good.dir)
 				was := filepath.Join(filepath.Dir(dir), "was")
+				if _, err := os.Lstat(at(c.path)); c.name == "spare" && os.IsNotExist(err) {
+					skip(t, "names cannot be exchanged here: there is no spare")
+				}
 				mustDo(t, os.Rename(at(c.path), was))
 				if how != "gone" {
 					whole := mustRead(t, was)

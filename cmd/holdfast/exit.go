@@ -116,6 +116,7 @@ var kinds = []kind{
 	{holdfast.ErrCorrupt, "corrupt", exitOperator, ""}, // see adviceFor
 	{holdfast.ErrReplaced, "replaced", exitOperator, otherwise},
 
+	{holdfast.ErrBusy, "busy", exitIO, otherwise},
 	{holdfast.ErrExists, "exists", exitRefused, otherwise},
 	{holdfast.ErrNotEmpty, "not_empty", exitRefused, "holdfast init --dir {dir}/holdfast"},
 	{holdfast.ErrFilesystem, "unsupported_filesystem", exitRefused, "df {dir}"},
