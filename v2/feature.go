@@ -47,16 +47,12 @@ func (st *state) uses() feature {
 
 func appendFeatures(b []byte, uses feature) []byte {
 	b = append(b, '[')
-	first := true
+	n := 0
 	for _, known := range knownFeatures {
-		if uses&known.feature == 0 {
-			continue
+		if uses&known.feature != 0 {
+			b = appendString(appendComma(b, n), known.name)
+			n++
 		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = appendString(b, known.name)
 	}
 	return append(b, ']')
 }

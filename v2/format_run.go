@@ -98,7 +98,7 @@ func appendChecksum(b []byte, sum uint32) []byte {
 // runs reads the references of a queue.
 func (d *decoder) runs(q *queueState) {
 	d.lit("[")
-	scheduled, sealed := map[bool]uint64{}, map[bool]bool{} // the last sequence in runs that are not scheduled
+	last, due := uint64(0), false // the last sequence in runs that are not scheduled, if there is one
 	for first := true; d.more(first); first = false {
 		at := d.i
 		r := d.run()
@@ -112,10 +112,10 @@ func (d *decoder) runs(q *queueState) {
 			d.fail(at, "run %s: not sorted by first sequence", r.name)
 		case r.last >= q.next:
 			d.fail(at, "run %s: sequence %d, but the queue's next is %d", r.name, r.last, q.next)
-		case r.from == 0 && sealed[true] && r.first <= scheduled[true]:
+		case r.from == 0 && due && r.first <= last:
 			d.fail(at, "run %s begins with sequence %d, within another", r.name, r.first)
 		case r.from == 0:
-			scheduled[true], sealed[true] = r.last, true
+			last, due = r.last, true
 		}
 		d.sealed[r.name] = true
 		q.runs = append(q.runs, r)

@@ -59,5 +59,5 @@ var failedRunBugs = []planted.Bug{
 	bug("a filter of other names", "TestFailedRunRefusals$",
 		edit("format_failed_run.go", "	case string(filter) != hex.EncodeToString(newFilter(all)) || ", "	case ")),
 	bug("runs of failed messages without their feature", "TestFailedRunReferenceRefusals$",
-		edit("decode.go", "d.failedRuns(f); d.uses&runsFeature == 0 {", "d.failedRuns(f); false {")),
+		edit("decode_failed.go", "d.failedRuns(f); d.uses&runsFeature == 0 {", "d.failedRuns(f); false {")),
 }

@@ -10,7 +10,7 @@ var runBugs = []planted.Bug{
 	bug("a run not written to the disk in time", "TestCrash$/^run-seal$",
 		edit("commit.go", "			objects = append(objects, object{name: x.run.name, file: runFile, data: x.text})\n", "			if u, err := writeObject(p.objects, object{name: x.run.name, file: runFile, data: x.text}); err == nil {\n				u.close()\n			}\n")),
 	bug("objects/ not synced for a run", "TestCrash$/^run-seal$",
-		edit("commit.go", "	if fresh > 0 {\n", "	if fresh > 0 && objects[len(objects)-1].file != runFile {\n")),
+		edit("writing.go", "	if fresh > 0 {\n", "	if fresh > 0 && objects[len(objects)-1].file != runFile {\n")),
 	bug("sealed by a commit that claims", "TestOnlyEnqueuesSeal$",
 		edit("commit.go", "	if room == enqueuing { // settling", "	if room != settlingOnly { // settling")),
 	bug("members that are not marked as gone", "TestRunLife$",

@@ -39,13 +39,13 @@ var plantedBugs = []planted.Bug{
 		{File: "commit.go", Old: "if err := s.fs.SyncAll(w.targets...); err != nil {", New: "if err := error(nil); err != nil {"},
 		{File: "commit.go", Old: "	if err := parent.Sync(); err != nil {", New: "	s.fs.SyncAll(w.targets...)\n	if err := parent.Sync(); err != nil {"}}},
 	{Name: "object edge not synced", Test: "TestCrash$/^enqueue$", Edits: []planted.Edit{
-		{File: "commit.go", Old: "w.targets = append(w.targets, w.p.objects)", New: ""}}},
+		{File: "writing.go", Old: "w.targets = append(w.targets, w.p.objects)", New: ""}}},
 	{Name: "object directory not synced", Test: "TestCrash$/^enqueue$", Edits: []planted.Edit{
-		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.file)"}}},
+		{File: "writing.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.file)"}}},
 	{Name: "payload not synced", Test: "TestCrash$/^enqueue$", Edits: []planted.Edit{
-		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
+		{File: "writing.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
 	{Name: "state temp not synced", Test: "TestCrash$/^recover$", Edits: []planted.Edit{
-		{File: "commit.go", Old: "w.targets = append(w.targets, w.file.file)", New: ""}}},
+		{File: "writing.go", Old: "w.targets = append(w.targets, w.file.file)", New: ""}}},
 	{Name: "owner record not written", Test: "TestCrashThenLook$/^ack$", Edits: []planted.Edit{
 		{File: "lock.go", Old: "	_, err := t.pins.lock.WriteAt(encodeRecord(owner), 0)\n	return err\n", New: "	return nil\n"}}},
 	{Name: "recovery syncs instead of publishing anew", Test: "TestFaultLeft$/^ack$", Edits: []planted.Edit{

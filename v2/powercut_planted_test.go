@@ -17,7 +17,7 @@ var powerCutBugs = []planted.Bug{
 	{Name: "power cut: parent not synced", Test: "TestPowerCut$/^ext4$/^ack$", Edits: []planted.Edit{
 		{File: "commit.go", Old: "if err := parent.Sync(); err != nil {", New: "if err := error(nil); err != nil {"}}},
 	{Name: "power cut: payload not synced", Test: "TestPowerCut$/^ext4-writeback$/^enqueue$", Edits: []planted.Edit{
-		{File: "commit.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
+		{File: "writing.go", Old: "w.targets = append(w.targets, u.file, u.dir)", New: "w.targets = append(w.targets, u.dir)"}}},
 	{Name: "power cut: spare not synced", Test: "TestPowerCut$/^xfs$/^ack$", Edits: []planted.Edit{
 		{File: "spare.go", Old: "w.targets = append(w.targets, fsguard.DataOf(file))", New: ""}}},
 	{Name: "power cut: the first state's name not synced", Test: "TestPowerCut$/^btrfs$/^create$", Edits: []planted.Edit{

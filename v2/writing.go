@@ -1,0 +1,126 @@
+//go:build unix
+
+package holdfast
+
+import "example.com/holdfast/internal/fsguard"
+
+// A writing is everything that one commit has put on the disk before its commit point.
+type writing struct {
+	p       *pins
+	commit  token
+	temp    string   // the name of the file that becomes state.json
+	file    unsynced // that file
+	length  int64    // of it
+	spare   bool     // it is the spare
+	lasting bool     // and stays when the commit does not come
+	reserve string   // the temp of a new reserve; empty: none
+	made    []object
+	open    []unsynced
+	targets []fsguard.Syncer
+
+	prepared []*preparedObject // for commits to come
+}
+
+// write puts objects, a new reserve and the state on the disk, unsynced.
+func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exchange bool) error {
+	fresh, missed := 0, false
+	for _, o := range objects {
+		if o.ready != nil {
+			// It was made and synced at this length. What fdatasync leaves out is not needed
+			// to read the data back (fdatasync(2)).
+			if _, err := o.ready.file.WriteAt(o.data, 0); err != nil {
+				return err
+			}
+			w.targets = append(w.targets, fsguard.DataOf(o.ready.file))
+			continue
+		}
+		fresh++
+		missed = missed || o.file == payloadFile && len(o.data) <= smallPayload
+		u, err := writeObject(w.p.objects, o)
+		w.made = append(w.made, o)
+		w.open = append(w.open, u)
+		if err != nil {
+			return err
+		}
+		w.targets = append(w.targets, u.file, u.dir)
+	}
+	if missed && room == enqueuing {
+		w.prepare(s)
+	}
+	if fresh > 0 {
+		w.targets = append(w.targets, w.p.objects)
+	}
+	if err := w.provide(s, d, int64(len(s.text)), room); err != nil {
+		return err
+	}
+	if exchange {
+		if done, err := w.fillSpare(s); done || err != nil {
+			return err
+		}
+	}
+	if err := w.fill(s.text, d.st.exchange); err != nil {
+		return err
+	}
+	w.targets = append(w.targets, w.file.file)
+	return nil
+}
+
+// fill makes a fresh file of the text, unsynced.
+func (w *writing) fill(text []byte, pad bool) error {
+	var err error
+	if w.file.file, err = w.p.space.Create(w.temp); err != nil {
+		return err
+	}
+	w.length = int64(len(text))
+	if pad {
+		w.length = toBlocks(w.length)
+	}
+	_, err = w.file.file.WriteAt(padded(text, w.length)[:w.length], 0)
+	return err
+}
+
+func (w *writing) closeObjects() {
+	for _, u := range w.open {
+		u.close()
+	}
+	for _, x := range w.prepared {
+		x.close()
+		x.unsynced = unsynced{}
+	}
+	w.open = nil
+}
+
+// take gives a prepared object to this commit, which keeps it or throws it away.
+func (w *writing) take(s *Store, size int64) *preparedObject {
+	x := s.pool.take(w.p.objects, size)
+	if x != nil {
+		w.made = append(w.made, object{name: x.name, file: payloadFile})
+		w.open = append(w.open, x.unsynced)
+	}
+	return x
+}
+
+// drop takes back what was written before a commit point that did not come. What cannot
+// be removed stays: temps go with Recover, objects are orphans, a spare is overwritten.
+func (w *writing) drop() {
+	w.file.close()
+	w.closeObjects()
+	if !w.lasting {
+		_ = w.p.space.Remove(w.temp)
+	}
+	if w.reserve != "" {
+		_ = w.p.space.Remove(w.reserve)
+	}
+	w.dropObjects()
+}
+
+func (w *writing) dropObjects() {
+	w.closeObjects()
+	for _, o := range w.made {
+		dropObject(w.p.objects, o.name, o.file)
+	}
+	for _, x := range w.prepared {
+		dropObject(w.p.objects, x.name, payloadFile)
+	}
+	w.made, w.prepared = nil, nil
+}
