@@ -11,6 +11,7 @@ import (
 
 	"example.com/holdfast/bench/measure"
 	"example.com/holdfast/bench/peer"
+	"example.com/holdfast/internal/crashtest/testrun"
 )
 
 // small is a size that a test has time for.
@@ -128,7 +129,7 @@ func TestLimit(t *testing.T) {
 // The syncs of a message are those that its peer is known to make.
 func TestSyncs(t *testing.T) {
 	if why := Tracer(); why != "" {
-		t.Skip(why)
+		testrun.Skip(t, why)
 	}
 	got, err := Syncs(peer.FloorAppend(), "", t.TempDir(), 1, 4)
 	if err != nil || got != 3 {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/holdfast/internal/crashtest/testrun"
 )
 
 func TestParseStat(t *testing.T) {
@@ -109,7 +111,7 @@ func TestMeter(t *testing.T) {
 // The time of another process counts.
 func TestCPUTime(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("no /proc")
+		testrun.Skip(t, "no /proc")
 	}
 	own, err := cpuTime(nil)
 	if err != nil {

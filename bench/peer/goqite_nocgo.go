@@ -4,5 +4,5 @@ package peer
 
 // Goqite is left out of a program without cgo: its SQLite is written in C.
 func Goqite() Peer {
-	return Peer{Key: "goqite", Name: "goqite (SQLite)", Missing: "built without cgo"}
+	return Peer{Key: "goqite", Name: "goqite (SQLite)", Missing: withoutCgo}
 }

@@ -12,6 +12,9 @@ import (
 	"errors"
 )
 
+// withoutCgo is the word for a peer that whoever builds this program leaves out so.
+const withoutCgo = "built without cgo"
+
 // A Peer is one way to keep a durable queue in a directory.
 type Peer struct {
 	Key  string // names it on the command line
