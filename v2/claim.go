@@ -43,7 +43,7 @@ func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error)
 		if len(out.Damaged) == damaged {
 			break
 		}
-		// Behind a damaged message another may be due now: of its key, or in a run.
+		// Behind a damaged message another may be due now: of its ID or key, or in a run.
 	}
 	return out, nil
 }
@@ -63,8 +63,8 @@ func (d *draft) claimReached(name string, t taking, load loader, out *queue.Clai
 	})
 }
 
-// claimSome takes what is due now and stands inline, up to t.max, and adds it to out;
-// on an error nothing.
+// claimSome takes what is due now and stands inline, up to t.max or to the first that is
+// damaged, and adds it to out; on an error nothing.
 func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed) error {
 	q := d.st.queue(name)
 	if q == nil || q.paused {
@@ -92,10 +92,11 @@ func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed
 		if err != nil {
 			return err
 		}
-		if damage == "" {
-			whole++
-		}
 		chosen = append(chosen, choice{s, r, payload, damage})
+		if damage != "" {
+			break // once it is out of the way an older one may be due than the next one here
+		}
+		whole++
 	}
 	if chosen == nil {
 		return nil

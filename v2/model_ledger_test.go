@@ -271,8 +271,8 @@ func (l *ledger) claim(name string, t taking, now instant) (delivered []*ledgerM
 		}
 		var whole, hurt []*ledgerMessage
 		for _, m := range due {
-			if len(delivered)+len(whole) == t.max {
-				break
+			if len(delivered)+len(whole) == t.max || hurt != nil {
+				break // behind a damaged one an older one may be due than the next one here
 			}
 			switch m.fault {
 			case faultUnreadable:

@@ -128,7 +128,7 @@ func (q *queueState) nextRun(millis int64, n int, fair bool) *run {
 }
 
 // hides reports whether a message that lies in a run is to be taken before the one at
-// p. After reach none is, but behind damaged messages.
+// p. After reach none is, but where the state has no room for all.
 func (q *queueState) hides(p place, millis int64, fair bool) bool {
 	if len(q.runs) == 0 || fair && q.line.isHead(p.seq) {
 		return false

@@ -64,6 +64,30 @@ func idsOfSmalls(from, to int) (ids []string) {
 	return ids
 }
 
+// The last members take their run with them, and the list of a published state stays as it is.
+func TestRunTakenAway(t *testing.T) {
+	st, _, _ := sampleRuns()
+	q := st.queue("mail")
+	published := q.runs
+	one, two := published[0], published[1]
+	members := newBody([]*slot{
+		{id: "b", pending: &ref{seq: 1}}, {id: "c", pending: &ref{seq: 2}}, {id: "d", pending: &ref{seq: 3}},
+	})
+	if rest := one.without(members, func(i int) bool { return i == 0 }); rest == nil || rest.live() != 1 || rest.first != 3 {
+		t.Errorf("without the first: %+v", rest)
+	}
+	if rest := one.without(members, func(i int) bool { return i != 1 }); rest != nil {
+		t.Errorf("without all: %+v", rest)
+	}
+	q.setRun(one.name, nil)
+	if !slices.Equal(q.runs, []*run{two}) {
+		t.Errorf("%d runs are left, want the second", len(q.runs))
+	}
+	if !slices.Equal(published, []*run{one, two}) {
+		t.Errorf("the published list is now %v", published)
+	}
+}
+
 // A backlog is sealed as it grows, is delivered in order, and leaves nothing behind.
 func TestRunLife(t *testing.T) {
 	s, _ := deep(t, 40)

@@ -220,7 +220,7 @@ func TestTransitionKeys(t *testing.T) {
 			r.lanes("a1 a2 -1")
 			s, _ := r.base.queue("mail").find("a1")
 			r.damage(s.pending)
-			claims(r, "-1 a2")
+			claims(r, "a2 -1")
 		}},
 		{"paused", func(r *rig) {
 			r.lanes("a1 -1")
