@@ -66,6 +66,9 @@ func (s *Store) current(p *pins) (*state, error) {
 		} else if same {
 			return s.cached.st, nil
 		}
+		if held := s.turned(info); held != nil {
+			return s.read(p, held)
+		}
 	}
 	file, err := openState(p)
 	if err != nil {
@@ -79,8 +82,30 @@ func (s *Store) current(p *pins) (*state, error) {
 		return s.cached.st, nil
 	}
 	s.forget()
-	c, err := s.readState(p, file)
-	if err != nil {
+	return s.read(p, &cachedState{file: file})
+}
+
+// turned gives state.json, of which info was told, with another text to be read: where
+// commits exchange files and others have committed, it is one of the two that are held open,
+// and the other one is known as the spare. nil: it is neither.
+func (s *Store) turned(info fsguard.Info) *cachedState {
+	c := s.cached
+	switch {
+	case info.Identity == c.info.Identity:
+		s.cached = nil
+	case s.retired != nil && s.retired.file != nil && info.Identity == s.retired.info.Identity:
+		c, s.retired, s.cached = s.retired, c, nil
+		s.retired.st = nil
+	default:
+		return nil
+	}
+	return &cachedState{file: c.file, writable: c.writable}
+}
+
+// read makes c the state that is known, when it has been read.
+func (s *Store) read(p *pins, c *cachedState) (*state, error) {
+	if err := s.readState(p, c); err != nil {
+		c.close()
 		return nil, err
 	}
 	s.cached = c
@@ -128,19 +153,13 @@ func lstatState(p *pins) (fsguard.Info, error) {
 	return info, admitPlain(stateFile, info)
 }
 
-// readState reads an opened state.json to its end and checks it. It takes the file
-// over, whatever comes of it. Called under the lock.
-func (s *Store) readState(p *pins, file fsguard.File) (*cachedState, error) {
-	c := &cachedState{file: file}
+// readState reads an opened state.json to its end and checks it. Called under the lock.
+func (s *Store) readState(p *pins, c *cachedState) error {
 	format, err := readFormat(p)
 	if err == nil {
 		c.st, err = s.parse(c, format)
 	}
-	if err != nil {
-		c.close()
-		return nil, err
-	}
-	return c, nil
+	return err
 }
 
 func (s *Store) parse(c *cachedState, store token) (*state, error) {
@@ -332,8 +351,7 @@ func (s *Store) adopt(d *draft, w *writing) {
 		s.retired.st = nil
 	}
 	s.forget()
-	s.pool.ready = append(s.pool.ready, w.prepared...)
-	w.prepared = nil
+	s.pool.keep(w)
 	d.seal()
 	s.seen = outcome{d.st.commit, d.st.revision}
 	s.commits.Add(1)

@@ -24,6 +24,9 @@ func put(m queue.Message) crashStep {
 func take(o queue.ClaimOptions) crashStep {
 	return func(ctx context.Context, s *Store, r receipts) error {
 		c, err := s.Claim(ctx, "mail", o)
+		for err == nil && len(c.Deliveries) == 0 && len(c.Damaged) > 0 { // an unreadable one was behind these
+			c, err = s.Claim(ctx, "mail", o)
+		}
 		for _, d := range c.Deliveries {
 			r[d.Receipt.ID] = d.Receipt
 		}

@@ -55,9 +55,8 @@
 // of a queue only the first and the last few hundred, more with the square root of their
 // number, for the middle lies in runs. Every commit waits for the disk twice. Payloads of
 // settled messages and runs that were taken back stay on the disk in this version. A handle
-// that enqueues steadily keeps up to 16 objects ready, of 1 MiB together and three
-// descriptors each, which Close removes and which are orphans after a kill. Its two state
-// files stay open. A commit may
-// wait 0.1 ms, and 1 ms while they come, for callers that were answered together. Network
-// filesystems are refused; Windows has no flock.
+// that enqueues steadily keeps an object ready, of 1 MiB at most, and two descriptors on it;
+// Close removes one that nothing is in, a kill leaves it. Its two state files stay open. A
+// commit may wait 0.1 ms, and 1 ms while they come, for callers that were answered together.
+// Network filesystems are refused; Windows has no flock.
 package holdfast

@@ -33,8 +33,8 @@ func TestOperationsOfACommit(t *testing.T) {
 		do   func() error
 		want int
 	}{
-		{"enqueue that prepares two", enqueue, 60},
-		{"enqueue", enqueue, 40},
+		{"enqueue that prepares", enqueue, 52},
+		{"enqueue", enqueue, 38},
 		{"claim", claim, 38},
 		{"ack", func() error { return s.Ack(ctx, d[0].Receipt) }, 32},
 		{"empty claim", func() error { return second(s.Claim(ctx, "other", queue.ClaimOptions{WithoutHolder: true})) }, 14},

@@ -61,13 +61,13 @@ type object struct {
 	file string // payloadFile or runFile
 	data []byte
 
-	ready *preparedObject // that it is written over; nil: it is made
+	ready *preparedObject // that it is put into; nil: it is made
 }
 
 // pack puts the draft's payloads into objects and points their references at them.
 // A payload that its commit superseded again is not written. Small payloads that
 // come together share objects: a JSON array, each element verbatim. A payload that
-// is alone in its object is the object.
+// is alone in its object is the object. In a prepared object either is an element.
 func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 	var objects []object
 	var batch []item
@@ -84,14 +84,18 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 		if err != nil {
 			return err
 		}
+		var at int64
+		if ready != nil {
+			at = ready.next + 1
+		}
 		if len(batch) == 1 {
-			d.pointAt(batch[0], name, 0)
+			d.pointAt(batch[0], name, at)
 			objects = append(objects, object{name, payloadFile, batch[0].payload, ready})
 		} else {
 			data := make([]byte, 0, size)
 			for i, it := range batch {
 				data = append(data, "[,"[min(i, 1)])
-				d.pointAt(it, name, int64(len(data)))
+				d.pointAt(it, name, at+int64(len(data)))
 				data = append(data, it.payload...)
 			}
 			objects = append(objects, object{name, payloadFile, append(data, ']'), ready})
@@ -126,8 +130,8 @@ func (d *draft) pack(newToken func() (token, error)) ([]object, error) {
 	return objects, nil
 }
 
-// place gives the name of an object that payloads share: of a prepared one, if there is one
-// of this size.
+// place gives the name of an object that payloads share: of the prepared one, if that has
+// room for this size.
 func (d *draft) place(size int, newToken func() (token, error)) (token, *preparedObject, error) {
 	if d.ready != nil {
 		if x := d.ready(size); x != nil {

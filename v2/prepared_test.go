@@ -4,11 +4,13 @@ package holdfast
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"example.com/holdfast/internal/crashtest"
 	"example.com/holdfast/internal/fsguard"
@@ -38,7 +40,8 @@ func TestFaultPrepared(t *testing.T) {
 	crashtest.ExploreErrors(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 2, AfterCheck: -1, Uneven: true}))
 }
 
-// producing gives a handle with wrapped operations that has prepared two objects.
+// producing gives a handle with wrapped operations that has prepared an object and put
+// nothing into it.
 func producing(t *testing.T) (*Store, *crashtest.Wrapper, *crashtest.Disk) {
 	d := crashtest.NewDisk()
 	d.MkdirAll("/data")
@@ -50,8 +53,8 @@ func producing(t *testing.T) (*Store, *crashtest.Wrapper, *crashtest.Disk) {
 	t.Cleanup(func() { mustDo(t, s.Close()) })
 	mustEnqueue(t, s, "mail", small("a"))
 	mustEnqueue(t, s, "mail", small("b"))
-	if len(s.pool.ready) != 2 {
-		t.Fatalf("%d prepared", len(s.pool.ready))
+	if x := s.pool.ready; x == nil || x.named || x.next != 0 || x.size != 2*preparedBlock {
+		t.Fatalf("prepared %+v", x)
 	}
 	return s, w, d
 }
@@ -63,23 +66,17 @@ func syncGroups(w *crashtest.Wrapper) (groups []int) {
 	return groups
 }
 
-// The sync budget of a producer: five syncs, then those of the objects that are prepared
-// beside it, two for each; three while these last.
+// The sync budget of a producer: five syncs, and two for an object that is prepared beside
+// it; three while that has room, for 2 commits, then 4, 8, 16, 32 and 64.
 func TestSyncBudgetOfAProducer(t *testing.T) {
 	s, w := counted(t)
-	for i := range preparesAfter + 20 {
+	for i := range preparesAfter + 200 {
 		w.Arm(crashtest.Plan{})
 		mustEnqueue(t, s, "mail", small(fmt.Sprint(i)))
 		want := []int{2, 1}
 		switch i - preparesAfter {
-		case 0:
-			want = []int{4 + 2*2, 1}
-		case 3:
-			want = []int{4 + 2*4, 1}
-		case 8:
-			want = []int{4 + 2*8, 1}
-		case 17:
-			want = []int{4 + 2*16, 1}
+		case 0, 1 + 2, 2 + 6, 3 + 14, 4 + 30, 5 + 62, 6 + 126, 7 + 190:
+			want = []int{4 + 2, 1}
 		default:
 			if i < preparesAfter {
 				want = []int{4, 1}
@@ -95,19 +92,91 @@ func TestSyncBudgetOfAProducer(t *testing.T) {
 func TestPreparedObjectTooSmall(t *testing.T) {
 	s, w, _ := producing(t)
 	w.Arm(crashtest.Plan{})
-	mustEnqueue(t, s, "mail", queue.Message{ID: "wide", Payload: []byte(`"` + strings.Repeat("x", 9000) + `"`)})
-	if got := fmt.Sprint(syncGroups(w)); got != "[12 1]" { // and four larger ones are prepared
-		t.Errorf("sync groups %s, want [12 1]\n%s", got, w.Trace())
+	mustEnqueue(t, s, "mail", queue.Message{ID: "wide", Payload: []byte(`"` + strings.Repeat("x", 40000) + `"`)})
+	if got := fmt.Sprint(syncGroups(w)); got != "[6 1]" { // and a larger one is prepared
+		t.Errorf("sync groups %s, want [6 1]\n%s", got, w.Trace())
 	}
-	for _, x := range s.pool.ready {
-		if x.size != 12<<10 {
-			t.Errorf("prepared %d bytes, want %d", x.size, 12<<10)
-		}
+	x := s.pool.ready
+	if x == nil || x.size != 4*40<<10 {
+		t.Fatalf("prepared %+v, want %d bytes", x, 4*40<<10)
 	}
-	before := len(s.pool.ready)
 	mustEnqueue(t, s, "mail", queue.Message{ID: "big", Payload: bigPayload})
-	if len(s.pool.ready) != before {
-		t.Errorf("%d prepared after a payload with an object of its own, want %d", len(s.pool.ready), before)
+	if s.pool.ready != x || x.next != 0 {
+		t.Errorf("a payload with an object of its own used %d bytes", x.next)
+	}
+}
+
+// The file of a prepared object is one JSON text at any time, its length stays, and every
+// payload is where its reference says, whatever the sizes.
+func TestPreparedObjectIsJSON(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := crashtest.NewDisk()
+		d.MkdirAll("/data")
+		o := crashOptions(d.Process())
+		o.prepare = 1
+		s, err := Create(t.Context(), crashDir, o)
+		mustDo(t, err)
+		defer s.Close()
+		mustEnqueue(t, s, "mail", small("a"))
+		mustEnqueue(t, s, "mail", small("b"))
+		sizes := map[string]int{}
+		for i := range rapid.IntRange(1, 12).Draw(rt, "commits") {
+			ms := make([]queue.Message, rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(rt, "messages"))
+			for j := range ms {
+				size := rapid.OneOf(rapid.IntRange(1, 12), rapid.IntRange(preparedBlock-12, preparedBlock+12),
+					rapid.IntRange(2*preparedBlock-12, 2*preparedBlock+12), rapid.IntRange(1, 30000)).Draw(rt, "size")
+				ms[j] = queue.Message{ID: fmt.Sprint(i, "-", j), Payload: []byte(strings.Repeat("7", size))}
+				sizes[ms[j].ID] = size
+			}
+			x := s.pool.ready
+			if _, err := s.EnqueueBatch(t.Context(), "mail", ms); err != nil {
+				rt.Fatal(err)
+			}
+			if x == nil || !x.named {
+				continue
+			}
+			file, err := openObject(s.pins.objects, x.name, payloadFile)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			text, err := fsguard.ReadAll(file, 2*maxPreparedBytes)
+			mustDo(t, file.Close())
+			if err != nil || int64(len(text)) != x.size || !json.Valid(text) {
+				rt.Fatalf("%d bytes, JSON: %v, %v, want %d", len(text), json.Valid(text), err, x.size)
+			}
+		}
+		for _, v := range mustClaim(t, s, "mail", queue.ClaimOptions{Max: 100}) {
+			if want := sizes[v.Receipt.ID]; want > 0 && string(v.Payload) != strings.Repeat("7", want) {
+				rt.Fatalf("%s: %s, want %d times 7", v.Receipt.ID, v.Payload, want)
+			}
+		}
+		if r, err := s.Verify(t.Context(), VerifyOptions{}); err != nil || !r.OK {
+			rt.Fatalf("%+v, %v", r, err)
+		}
+	})
+}
+
+// The first byte of a block and the last of the file are the array's.
+func TestPreparedObjectHolds(t *testing.T) {
+	const size = 4 * preparedBlock
+	for _, c := range []struct {
+		next, bytes int64
+		want        bool
+	}{
+		{0, 1, true},
+		{0, preparedBlock - 1, true},
+		{0, size - 2, true},
+		{0, size - 1, false},
+		{0, size, false},
+		{3 * preparedBlock, preparedBlock - 2, true},
+		{3 * preparedBlock, preparedBlock - 1, false},
+		{2 * preparedBlock, preparedBlock, true},
+		{size, 1, false},
+	} {
+		x := &preparedObject{size: size, next: c.next}
+		if got := x.holds(c.bytes); got != c.want {
+			t.Errorf("%d bytes at %d of %d: %v, want %v", c.bytes, c.next, size, got, c.want)
+		}
 	}
 }
 
@@ -115,7 +184,7 @@ func TestPreparedObjectTooSmall(t *testing.T) {
 // made anew.
 func TestPreparedObjectGone(t *testing.T) {
 	object := func(s *Store) string {
-		return crashDir + "/" + namespaceDir + "/" + objectsDir + "/" + s.pool.ready[len(s.pool.ready)-1].name.String()
+		return crashDir + "/" + namespaceDir + "/" + objectsDir + "/" + s.pool.ready.name.String()
 	}
 	for name, spoil := range map[string]func(d *crashtest.Disk, fs fsguard.FS, s *Store) error{
 		"collected": func(d *crashtest.Disk, fs fsguard.FS, s *Store) error {
@@ -124,9 +193,7 @@ func TestPreparedObjectGone(t *testing.T) {
 				return err
 			}
 			defer objects.Close()
-			for _, x := range s.pool.ready {
-				dropObject(objects, x.name, payloadFile)
-			}
+			dropObject(objects, s.pool.ready.name, payloadFile)
 			return nil
 		},
 		"another file": func(d *crashtest.Disk, fs fsguard.FS, s *Store) error {
@@ -135,7 +202,7 @@ func TestPreparedObjectGone(t *testing.T) {
 				return err
 			}
 			defer dir.Close()
-			return dir.WriteFile(payloadFile, []byte(strings.Repeat(" ", preparedUnit)))
+			return dir.WriteFile(payloadFile, []byte(strings.Repeat(" ", 2*preparedBlock)))
 		},
 		"linked": func(d *crashtest.Disk, fs fsguard.FS, s *Store) error {
 			dir, err := fs.OpenRoot(object(s))
@@ -156,13 +223,13 @@ func TestPreparedObjectGone(t *testing.T) {
 				return err
 			}
 			defer f.Close()
-			_, err = f.WriteAt([]byte(" "), preparedUnit)
+			_, err = f.WriteAt([]byte(" "), 2*preparedBlock)
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, w, d := producing(t)
-			odd := s.pool.ready[len(s.pool.ready)-1].name
+			odd := s.pool.ready.name
 			mustDo(t, spoil(d, d.Process(), s))
 			w.Arm(crashtest.Plan{})
 			mustEnqueue(t, s, "mail", small("c"))
@@ -188,7 +255,7 @@ func TestPreparedObjectIsUsedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, w, _ := producing(t)
-			used := s.pool.ready[len(s.pool.ready)-1].name.String()
+			used := s.pool.ready.name.String()
 			w.Arm(plan)
 			if _, err := s.Enqueue(t.Context(), "mail", small("c")); err == nil {
 				t.Fatal("no error")
@@ -206,6 +273,29 @@ func TestPreparedObjectIsUsedOnce(t *testing.T) {
 	}
 }
 
+// What the commits before one that fails put into a prepared object stays there.
+func TestPreparedObjectOfAFailedCommit(t *testing.T) {
+	s, w, _ := producing(t)
+	mustEnqueue(t, s, "mail", small("c"))
+	used := s.pool.ready.name.String()
+	w.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool { return op == fsguard.OpExchange }, unix.EIO, 1))
+	if _, err := s.Enqueue(t.Context(), "mail", small("d")); err == nil {
+		t.Fatal("no error")
+	}
+	w.Arm(crashtest.Plan{})
+	shown, err := s.Show(t.Context(), "mail", "c")
+	if err != nil || shown[0].Object != used || string(shown[0].Payload) != string(small("c").Payload) {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	mustDo(t, s.Close())
+	s, err = Open(t.Context(), crashDir, crashOptions(w))
+	mustDo(t, err)
+	defer s.Close()
+	if r, err := s.Verify(t.Context(), VerifyOptions{}); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // What a handle prepared and did not use goes with it.
 func TestCloseRemovesWhatWasPrepared(t *testing.T) {
 	s, _, d := producing(t)
@@ -218,7 +308,7 @@ func TestCloseRemovesWhatWasPrepared(t *testing.T) {
 	}
 }
 
-// A killed process leaves what it had prepared, as orphans and no more than the bound.
+// A killed process leaves what it had prepared, as one orphan.
 func TestKilledProducerLeavesOrphans(t *testing.T) {
 	d := crashtest.NewDisk()
 	d.MkdirAll("/data")
@@ -230,15 +320,20 @@ func TestKilledProducerLeavesOrphans(t *testing.T) {
 	for i := range 20 {
 		mustEnqueue(t, s, "mail", small(fmt.Sprint(i)))
 	}
-	left := len(s.pool.ready)
+	if !s.pool.ready.named {
+		t.Fatal("nothing is in the prepared object")
+	}
+	for i := 0; s.pool.ready.named; i++ { // until it has no room, and another is prepared
+		mustEnqueue(t, s, "mail", queue.Message{ID: fmt.Sprint("wide", i), Payload: []byte(`"` + strings.Repeat("x", 60000) + `"`)})
+	}
 	p.Kill()
 	s.Close()
 	other, err := Open(t.Context(), crashDir, crashOptions(d.Process()))
 	mustDo(t, err)
 	defer other.Close()
 	r, err := other.Verify(t.Context(), VerifyOptions{})
-	if err != nil || !r.OK || left == 0 || r.Orphans != int64(left) || left > maxPrepared {
-		t.Errorf("%d left: %+v, %v", left, r, err)
+	if err != nil || !r.OK || r.Orphans != 1 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
@@ -255,7 +350,7 @@ func TestNothingIsPreparedOnAFullDisk(t *testing.T) {
 	for i := range 5 {
 		mustEnqueue(t, s, "mail", small(fmt.Sprint(i)))
 	}
-	if len(s.pool.ready) != 0 {
-		t.Errorf("%d prepared", len(s.pool.ready))
+	if s.pool.ready != nil {
+		t.Errorf("prepared %+v", s.pool.ready)
 	}
 }

@@ -111,21 +111,27 @@ var blankBlock = strings.Repeat(" ", spareBlock)
 func (w *writing) openSpare(s *Store, known *cachedState, size int64) (file fsguard.File, used, length int64) {
 	space := w.p.space
 	var text *fileText
+	var info fsguard.Info
+	var err error
 	if known != nil {
-		if known.writable && known.stands(space, s.cached.info.Identity) && known.length <= 2*size+spareSlack {
-			return known.file, known.size, known.length
-		}
-		known.close()
 		text = &known.fileText
+		if file, info = known.stands(space); file == nil {
+			known.close()
+		}
 	}
-	file, err := space.OpenWrite(spareFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return makeSpare(space)
+	if file == nil {
+		file, err = space.OpenWrite(spareFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return makeSpare(space)
+		}
+		if err != nil {
+			return nil, 0, 0
+		}
+		info, err = file.Info()
 	}
-	if err != nil {
-		return nil, 0, 0
+	if err == nil {
+		used, length, err = usedOf(file, info, text, s.cached.info.Identity)
 	}
-	used, length, err = usedOf(file, text, s.cached.info.Identity)
 	if err == nil && length <= 2*size+spareSlack {
 		return file, used, length
 	}
@@ -136,26 +142,21 @@ func (w *writing) openSpare(s *Store, known *cachedState, size int64) (file fsgu
 	return makeSpare(space)
 }
 
-// stands reports whether the spare is, under its name, the file that is held open, with
-// the text that is known. What cannot be told now is found out by opening it anew.
-func (c *cachedState) stands(space fsguard.Dir, current fsguard.Identity) bool {
-	if c.file == nil {
-		return false
+// stands gives the file that is held open if it is the spare, under its name, and can be
+// written into. What cannot be told now is found out by opening it anew.
+func (c *cachedState) stands(space fsguard.Dir) (fsguard.File, fsguard.Info) {
+	if c.file == nil || !c.writable {
+		return nil, fsguard.Info{}
 	}
 	info, err := space.Lstat(spareFile)
-	if err != nil || !info.Plain() || info.Identity == current {
-		return false
+	if err != nil || !info.Plain() || info.Identity != c.info.Identity {
+		return nil, info
 	}
-	same, err := c.still(c.file, info)
-	return err == nil && same
+	return c.file, info
 }
 
 // usedOf tells how far a spare is used, as far as is known, and its length.
-func usedOf(file fsguard.File, known *fileText, current fsguard.Identity) (used, length int64, err error) {
-	info, err := file.Info()
-	if err != nil {
-		return 0, 0, err
-	}
+func usedOf(file fsguard.File, info fsguard.Info, known *fileText, current fsguard.Identity) (used, length int64, err error) {
 	if info.Identity == current {
 		return 0, 0, errors.New("state.json and the spare are one file")
 	}

@@ -365,7 +365,7 @@ func TestClaimUnreadable(t *testing.T) {
 	}{{"not reached", 1, nil}, {"the last wanted", 2, eio}, {"among more", 9, eio}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
-			for _, id := range []string{"hurt", "a", "m", "b"} {
+			for _, id := range []string{"a", "m", "hurt", "b"} {
 				r.put(id)
 			}
 			q := r.base.queue("mail")

@@ -18,7 +18,8 @@ type writing struct {
 	open    []unsynced
 	targets []fsguard.Syncer
 
-	prepared []*preparedObject // for commits to come
+	taken    *preparedObject // holds what this commit brings
+	prepared *preparedObject // for commits to come
 }
 
 // write puts objects, a new reserve and the state on the disk, unsynced.
@@ -28,7 +29,7 @@ func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exch
 		if o.ready != nil {
 			// It was made and synced at this length. What fdatasync leaves out is not needed
 			// to read the data back (fdatasync(2)).
-			if _, err := o.ready.file.WriteAt(o.data, 0); err != nil {
+			if err := o.ready.put(o.data); err != nil {
 				return err
 			}
 			w.targets = append(w.targets, fsguard.DataOf(o.ready.file))
@@ -83,21 +84,19 @@ func (w *writing) closeObjects() {
 	for _, u := range w.open {
 		u.close()
 	}
-	for _, x := range w.prepared {
-		x.close()
-		x.unsynced = unsynced{}
+	for _, x := range []*preparedObject{w.taken, w.prepared} {
+		if x != nil {
+			x.close()
+			x.unsynced = unsynced{}
+		}
 	}
 	w.open = nil
 }
 
-// take gives a prepared object to this commit, which keeps it or throws it away.
+// take gives the prepared object to this commit, which puts it back or gives it up.
 func (w *writing) take(s *Store, size int64) *preparedObject {
-	x := s.pool.take(w.p.objects, size)
-	if x != nil {
-		w.made = append(w.made, object{name: x.name, file: payloadFile})
-		w.open = append(w.open, x.unsynced)
-	}
-	return x
+	w.taken = s.pool.take(w.p.objects, size)
+	return w.taken
 }
 
 // drop takes back what was written before a commit point that did not come. What cannot
@@ -119,8 +118,10 @@ func (w *writing) dropObjects() {
 	for _, o := range w.made {
 		dropObject(w.p.objects, o.name, o.file)
 	}
-	for _, x := range w.prepared {
-		dropObject(w.p.objects, x.name, payloadFile)
+	for _, x := range []*preparedObject{w.taken, w.prepared} {
+		if x != nil {
+			x.giveUp(w.p.objects)
+		}
 	}
-	w.made, w.prepared = nil, nil
+	w.made, w.taken, w.prepared = nil, nil, nil
 }
