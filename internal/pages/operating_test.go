@@ -27,9 +27,6 @@ func TestOperatingPage(t *testing.T) {
 	for _, bad := range CheckOperating(string(text), exits, told, sentinels) {
 		t.Error(bad)
 	}
-	for _, link := range CheckLinks(string(text), "../../docs") {
-		t.Error(link)
-	}
 }
 
 // The check finds what it is for.
@@ -73,24 +70,5 @@ func TestReadExit(t *testing.T) {
 	want := []Told{{"", "own", "0"}, {"v2.ErrCorrupt", "corrupt", "3"}, {"fs.ErrPermission", "io", "3"}, {"", "io", "3"}}
 	if err != nil || !slices.Equal(told, want) || len(exits) != 2 || exits["exitOperator"] != "3" {
 		t.Errorf("got %q, %q, %v; want %q", exits, told, err, want)
-	}
-}
-
-func TestCheckLinks(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/other.md", []byte("# Other\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const text = "# A page\n\n### 1: nothing, or not `there`\n\n[a](#1-nothing-or-not-there) [b](#a-page) [c](other.md) [d](other.md#other) [e](https://x.org/#y)\n"
-	if bad := CheckLinks(text, dir); len(bad) > 0 {
-		t.Fatalf("the right page: %q", bad)
-	}
-	for _, p := range []struct{ from, to, want string }{
-		{"# A page", "# Page", "no heading for #a-page"},
-		{"(other.md)", "(none.md)", "no file none.md"},
-	} {
-		if found := strings.Join(CheckLinks(strings.Replace(text, p.from, p.to, 1), dir), "\n"); !strings.Contains(found, p.want) {
-			t.Errorf("found %q, want %q", found, p.want)
-		}
 	}
 }
