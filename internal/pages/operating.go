@@ -32,6 +32,12 @@ func ReadExit(file string) (exits map[string]string, told []Told, err error) {
 		return nil, nil, err
 	}
 	exits = map[string]string{}
+	inner := map[string]bool{} // packages that only the command can name
+	for _, spec := range f.Imports {
+		if path := strings.Trim(spec.Path.Value, `"`); strings.Contains(path, "/internal/") {
+			inner[path[strings.LastIndex(path, "/")+1:]] = true
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
@@ -52,6 +58,9 @@ func ReadExit(file string) (exits map[string]string, told []Told, err error) {
 	})
 	for i := range told {
 		told[i].Exit = exits[told[i].Exit]
+		if pkg, _, _ := strings.Cut(told[i].Err, "."); inner[pkg] {
+			told[i].Err = ""
+		}
 	}
 	return exits, told, nil
 }

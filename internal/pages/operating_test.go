@@ -61,13 +61,13 @@ func TestCheckOperating(t *testing.T) {
 
 func TestReadExit(t *testing.T) {
 	file := t.TempDir() + "/exit.go"
-	source := "package main\n\nconst (\n\texitDone = 0\n\texitOperator = 3 // it\n)\n\nvar kinds = []kind{\n\t{errOwn, \"own\", exitDone, \"\"},\n" +
-		"\t{holdfast.ErrCorrupt, \"corrupt\", exitOperator, \"\"},\n\t{fs.ErrPermission, \"io\", exitOperator, \"ls\"},\n}\n\nvar ioKind = kind{nil, \"io\", exitOperator, \"\"}\n"
+	source := "package main\n\nimport \"example.com/holdfast/internal/web\"\n\nconst (\n\texitDone = 0\n\texitOperator = 3 // it\n)\n\nvar kinds = []kind{\n\t{errOwn, \"own\", exitDone, \"\"},\n" +
+		"\t{holdfast.ErrCorrupt, \"corrupt\", exitOperator, \"\"},\n\t{web.ErrAddress, \"address\", exitDone, \"\"},\n\t{fs.ErrPermission, \"io\", exitOperator, \"ls\"},\n}\n\nvar ioKind = kind{nil, \"io\", exitOperator, \"\"}\n"
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	exits, told, err := ReadExit(file)
-	want := []Told{{"", "own", "0"}, {"v2.ErrCorrupt", "corrupt", "3"}, {"fs.ErrPermission", "io", "3"}, {"", "io", "3"}}
+	want := []Told{{"", "own", "0"}, {"v2.ErrCorrupt", "corrupt", "3"}, {"", "address", "0"}, {"fs.ErrPermission", "io", "3"}, {"", "io", "3"}}
 	if err != nil || !slices.Equal(told, want) || len(exits) != 2 || exits["exitOperator"] != "3" {
 		t.Errorf("got %q, %q, %v; want %q", exits, told, err, want)
 	}
