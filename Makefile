@@ -3,7 +3,7 @@ GO       ?= go
 FUZZTIME ?= 30s
 INTEROP  ?= $(or $(HOLDFAST_FS_SAFE),$(HOME)/.cache/holdfast-interop)
 
-.PHONY: help check test race fuzz evidence arm64 interop bench demo
+.PHONY: help check test race fuzz evidence arm64 interop bench demo release man api
 
 help: ## print this help
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,16 @@ interop: ## run v1 beside the npm package that it shares its directories with (n
 
 bench: ## measure the store beside its peers, and write docs/benchmarks.md (ten minutes)
 	$(GO) -C bench run . -package "$(INTEROP)" -out ../docs/benchmarks.md
+
+release: ## build the command for all systems into dist/, with SHA256SUMS; a commit gives the same bytes anywhere
+	.ci/release
+
+man: ## write the manual pages into dist/man
+	mkdir -p dist/man
+	$(GO) run ./cmd/holdfast tree | $(GO) -C internal/mandoc run . -date $$(date -u +%Y-%m-%d) $(CURDIR)/dist/man
+
+api: ## list anew what the packages export, after a change that is meant
+	$(GO) test ./internal/api -update
 
 demo: ## two workers, one killed inside a message, one inside a commit; nothing is lost
 	$(GO) run ./cmd/holdfast demo

@@ -233,7 +233,7 @@ func TestVersionAndCompletion(t *testing.T) {
 	if got := s.must("version"); !strings.HasPrefix(got, "holdfast ") {
 		t.Errorf("%q", got)
 	}
-	for _, shell := range []string{"bash", "zsh", "fish"} {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if got := s.must("completion", shell); !strings.Contains(got, "holdfast") {
 			t.Errorf("%s: %q", shell, got)
 		}

@@ -5,11 +5,21 @@ package main
 import "github.com/spf13/cobra"
 
 func (a *app) completionCmd() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
-		Use:       "completion bash|zsh|fish",
-		Short:     "Print a completion script for a shell",
-		Long:      "Print a completion script for a shell. For bash: source <(holdfast completion bash)",
-		ValidArgs: []string{"bash", "zsh", "fish"},
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print a completion script for a shell",
+		Long: `Print a completion script for a shell. Where it is loaded from:
+
+  bash        source <(holdfast completion bash)                       (in ~/.bashrc)
+  zsh         holdfast completion zsh > "${fpath[1]}/_holdfast"
+  fish        holdfast completion fish > ~/.config/fish/completions/holdfast.fish
+  powershell  holdfast completion powershell | Out-String | Invoke-Expression
+
+Commands, flags and their fixed values are completed, and from the store that --dir or
+HOLDFAST_DIR names: queues, IDs for show and load, and names of failed messages. The
+store is only looked at, without waiting; where that fails nothing is offered.`,
+		ValidArgs: shells,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
@@ -18,8 +28,10 @@ func (a *app) completionCmd() *cobra.Command {
 				return root.GenBashCompletionV2(a.out, true)
 			case "zsh":
 				return root.GenZshCompletion(a.out)
+			case "fish":
+				return root.GenFishCompletion(a.out, true)
 			}
-			return root.GenFishCompletion(a.out, true)
+			return root.GenPowerShellCompletionWithDesc(a.out)
 		},
 	}
 }

@@ -112,6 +112,8 @@ func everyCommand(t *testing.T, command func(args ...string) *exec.Cmd) {
 	run("", 0, "doctor", "--skip", "hard_link", "--skip", "rename_no_replace") // under Termux the second is left out anyway
 	run("", 0, "version")
 	run("", 0, "completion", "bash")
+	run("", 0, "tree")
+	run("", 0, "__complete", "show", "mail", "")
 	run("", 1, "claim", "mail", "--fair")
 	run("", 2, "enqueue", "a/ack", "1")
 

@@ -1,0 +1,10 @@
+package api
+
+import (
+	"os"
+	"testing"
+
+	"example.com/holdfast/internal/crashtest/leak"
+)
+
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
