@@ -158,10 +158,10 @@ func (v *survey) busy(dir string) string {
 	case v.status.Settled:
 		return ""
 	case o == nil || o.Token == "":
-		return "store busy: shown is the last committed state; another process holds the lock"
-	default:
-		return "store busy: shown is the last committed state; pid " + itoa(o.PID) + " on " + o.Host + " holds the lock since " + when(o.Since) +
-			"; if it does not run any more: holdfast recover --dir " + shellWord(dir)
+		return "store busy: another process holds the lock; shown is the last committed state"
+	default: // in a narrow window whom it waits for is what is left of it
+		return "store busy: pid " + itoa(o.PID) + " on " + o.Host + " is inside a change since " + when(o.Since) +
+			"; shown is the last committed state; if it does not run any more: holdfast recover --dir " + shellWord(dir)
 	}
 }
 

@@ -167,7 +167,7 @@ func TestTopSaysThatTheStoreIsBusy(t *testing.T) {
 	}
 	b := topOn(t, a)
 	b.send(tea.WindowSizeMsg{Width: 200, Height: 24})
-	b.has("store busy: shown is the last committed state; pid 42 on phone holds the lock since " + when(time.Unix(1, 0)))
+	b.has("store busy: pid 42 on phone is inside a change since " + when(time.Unix(1, 0)))
 	b.press("p y")
 	b.has("store busy for 10s, held by pid 42 on phone since " + when(time.Unix(1, 0)) + "; nothing was changed")
 	fake.err = context.Canceled

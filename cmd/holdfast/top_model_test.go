@@ -355,11 +355,14 @@ func TestTopShowsErrorsInPlace(t *testing.T) {
 	store.err = nil
 	store.view.status.Settled = false
 	b.send(tickMsg{})
-	b.has("store busy: shown is the last committed state; another process")
+	b.has("store busy: another process holds the lock; shown is the last committed state")
 	store.view.status.Owner = &queue.Owner{Token: "t", PID: 42, Host: "pho\x1bne", Since: time.Unix(1, 0)}
 	b.send(tea.WindowSizeMsg{Width: 200, Height: 24})
 	b.send(tickMsg{})
-	b.has("pid 42 on pho\\u001bne holds the lock since " + when(time.Unix(1, 0)) + "; if it does not run any more: holdfast recover --dir /srv/store")
+	b.has("store busy: pid 42 on pho\\u001bne is inside a change since " + when(time.Unix(1, 0)) + "; shown is the last committed state; if it does not run any more: holdfast recover --dir /srv/store")
+	b.send(tea.WindowSizeMsg{Width: 40, Height: 20})
+	b.has("store busy: pid 42 on pho\\u001bne is in…")
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 
 	store.doErr = errors.New("refused: " + evil)
 	b.press("p y")
