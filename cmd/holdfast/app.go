@@ -31,6 +31,8 @@ type app struct {
 	stdout io.Writer // under out; asked only whether it is a terminal
 	engine engine
 	after  func(time.Duration) <-chan time.Time // time.After; tests put their own in its place
+	now    func() time.Time                     // time.Now, likewise
+	size   func(stream any) (width, height int) // terminalSize, likewise
 
 	dir     string // of the store, absolute
 	dirFlag string
@@ -57,6 +59,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{
 		in: stdin, out: bufio.NewWriter(stdout), stdout: stdout, stderr: &lockedWriter{w: stderr},
 		env: os.Getenv, tty: isTerminal, engine: v2Engine(), after: time.After,
+		now: time.Now, size: terminalSize,
 	}
 }
 
@@ -112,7 +115,7 @@ characters of the generation's token and the whole attempt, as in u4uxfcv2.0:1.`
 	flags.BoolVar(&a.unsafe, "allow-unsafe-root", false, "accept a directory that others own or can write to; files that another user makes in it may lock the owner out")
 	root.AddCommand(a.initCmd(), a.enqueueCmd(), a.claimCmd(), a.loadCmd(), a.ackCmd(), a.releaseCmd(),
 		a.retryCmd(), a.failCmd(), a.extendCmd(), a.reapCmd(), a.reprocessCmd(), a.pauseCmd(), a.resumeCmd(),
-		a.waitCmd(), a.workCmd(), a.cursorCmd(), a.statusCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
+		a.waitCmd(), a.workCmd(), a.cursorCmd(), a.statusCmd(), a.topCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
 		a.verifyCmd(), a.recoverCmd(), a.setCmd(), a.importCmd(), a.doctorCmd(), a.doctorWorkerCmd(), a.demoCmd(), a.demoWorkerCmd(), a.completionCmd(), a.versionCmd(), a.treeCmd())
 	plainArgs(root)
 	a.completeNames(root)

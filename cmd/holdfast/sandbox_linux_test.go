@@ -97,6 +97,7 @@ func everyCommand(t *testing.T, command func(args ...string) *exec.Cmd) {
 	run("", 1, "wait", "mail", "--timeout", "10ms") // parks before it gives up
 	run("", 0, "wait", "mail", "--ignore-scheduled")
 	run("", 0, "status", "--json")
+	run("", 2, "top") // without a terminal: TestTopUnderTheAndroidFilter has one
 	run("", 0, "verify")
 	run("", 0, "recover")
 	run("", 0, "set", "on_dead_owner=recover")

@@ -26,9 +26,15 @@ that nothing is pending and nothing processing; it says nothing about success. A
 look that could not be taken under the store's lock, or that found a dead owner's
 unfinished work, is marked as unsettled and is never complete.
 
-With --watch it looks again and again, and shows the status each time that it is
-another, until it is interrupted; with --json one line each time. Objects that nothing
-refers to are then not counted. In JSON orphans is their number; -1 means not counted.`,
+With --watch it looks again and again until it is interrupted. On a terminal it shows a
+table in one place; elsewhere a line for each queue, and with --json one line in all, each
+time that something is new. IN/S and OUT/S are how many messages a second came into a
+queue and left it, settled, failed or removed, between the last two looks; - means not
+known: at the first look, and where a counter went back. OLDEST is how long ago the oldest
+live message was enqueued, BLOCK what waits behind a key or an older message of its ID.
+A lock that another process holds is not waited for long: the last committed state is
+shown, and who holds it. Objects that nothing refers to are then not counted. In JSON
+orphans is their number; -1 means not counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, q := range args {
 				if err := queue.CheckQueue(q); err != nil {
@@ -53,7 +59,7 @@ refers to are then not counted. In JSON orphans is their number; -1 means not co
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show the status each time that it has changed")
+	cmd.Flags().BoolVar(&watch, "watch", false, "look again and again, and show what is new")
 	cmd.Flags().DurationVar(&interval, "interval", defaultInterval, "how often --watch looks")
 	return cmd
 }

@@ -94,8 +94,14 @@ func (a *app) lockOwner(ctx context.Context) (o *queue.Owner) {
 
 // glance runs do on the store, opened for a look that hardly waits.
 func (a *app) glance(ctx context.Context, do func(s store) error) error {
+	return a.lookWithin(ctx, glanceAfter, do)
+}
+
+// lookWithin runs do on the store, opened for looks each of which waits so long for the
+// lock at most.
+func (a *app) lookWithin(ctx context.Context, wait time.Duration, do func(s store) error) error {
 	o := a.lookOptions()
-	o.LookAfter = glanceAfter
+	o.LookAfter = wait
 	return use(ctx, a.engine.look, a.dir, o, do)
 }
 
