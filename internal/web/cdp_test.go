@@ -29,7 +29,8 @@ type browser struct {
 	mu      sync.Mutex
 	last    int
 	answers map[int]chan cdpMessage
-	said    []string // what the page wrote to its console, and what it threw
+	said    []string      // what the page wrote to its console, and what it threw
+	loaded  chan struct{} // a page was
 	gone    chan struct{}
 }
 
@@ -44,9 +45,9 @@ type cdpMessage struct {
 	} `json:"error,omitempty"`
 }
 
-// within bounds one answer of the browser. It is no measure of anything: a browser that
-// hangs is not to hang the tests.
-const within = 30 * time.Second
+// within bounds one answer of the browser, as until does within it. Neither measures anything:
+// a browser that hangs is not to hang the tests.
+const within = time.Minute
 
 // newBrowser starts Chromium with a profile of its own, which goes with it.
 func newBrowser(t *testing.T) *browser {
@@ -78,7 +79,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	hears.Close()
 	says.Close()
-	b := &browser{t: t, to: to, answers: map[int]chan cdpMessage{}, gone: make(chan struct{})}
+	b := &browser{t: t, to: to, answers: map[int]chan cdpMessage{}, loaded: make(chan struct{}, 64), gone: make(chan struct{})}
 	go b.listen(from)
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its own processes with it
@@ -132,11 +133,24 @@ func (b *browser) listen(from *os.File) {
 			c <- m
 		}
 		switch m.Method {
+		case "Page.loadEventFired":
+			select {
+			case b.loaded <- struct{}{}:
+			default: // nobody waits
+			}
 		case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded":
 			b.said = append(b.said, string(text[:len(text)-1]))
 		}
 		b.mu.Unlock()
 	}
+}
+
+// forgets takes what the page has complained of so far.
+func (b *browser) forgets() (said []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	said, b.said = b.said, nil
+	return said
 }
 
 // in makes the browser tell its troubles to a subtest, until that has ended.
@@ -202,12 +216,29 @@ func eval[T any](b *browser, format string, args ...any) (v T) {
 	return v
 }
 
+// open goes to a page and waits until it is loaded.
+func (b *browser) open(url string) {
+	b.t.Helper()
+	eval[bool](b, "window.before = true") // a mark on the document that is left
+	b.ask("Page.navigate", map[string]any{"url": url}, nil)
+	for {
+		select {
+		case <-b.loaded:
+		case <-time.After(within):
+			b.t.Fatalf("%s is not loaded", url)
+		}
+		if eval[bool](b, "!window.before && location.href === %q", url) {
+			return
+		}
+	}
+}
+
 // until waits inside the page until an expression is true: looked at whenever a frame is
 // due, and reports whether it became so.
 func (b *browser) until(expression string) bool {
 	b.t.Helper()
 	return eval[bool](b, `new Promise((done) => {
-		const end = performance.now() + 10000;
+		const end = performance.now() + 25000;
 		(function look() {
 			let is = false;
 			try { is = Boolean(%s); } catch { /* not yet */ }

@@ -66,7 +66,7 @@ func (s *webScene) site(change func(path, text string, h http.Header) string) (u
 // visit opens the page, and waits until it can be typed into.
 func (b *browser) visit(url string) {
 	b.t.Helper()
-	b.ask("Page.navigate", map[string]any{"url": url}, nil)
+	b.open(url)
 	b.mustBecome(`document.activeElement === document.getElementById("token")`)
 	// What is typed before the first frame goes to the page that was there.
 	eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
@@ -137,13 +137,11 @@ func usePage(t *testing.T, b *browser) {
 	s := newScene(t)
 	s.fill()
 	url := s.site(nil)
-	b.said = nil // what planted faults were told
 	b.screen(360, 740, false)
 
 	t.Run("a wrong token", func(t *testing.T) {
 		defer b.in(t)()
-		b.ask("Page.navigate", map[string]any{"url": url}, nil)
-		b.mustBecome(`document.activeElement === document.getElementById("token")`)
+		b.visit(url)
 		b.picture("login-360")
 		b.ask("Input.insertText", map[string]any{"text": "wrong"}, nil)
 		b.press("Enter", 13, "\r")
@@ -152,7 +150,7 @@ func usePage(t *testing.T, b *browser) {
 			t.Error("the page is open, or the wrong token is kept")
 		}
 	})
-	b.said = nil // the browser itself notes the 401
+	b.forgets() // the planted faults of other tests, and the 401 here
 	b.login(url)
 	t.Run("the token stays in the tab", func(t *testing.T) {
 		defer b.in(t)()
@@ -262,9 +260,7 @@ func usePage(t *testing.T, b *browser) {
 		b.click("#logout")
 		b.mustBecome(`!document.getElementById("login").hidden && sessionStorage.length === 0 && !document.querySelector("#queues tr")`)
 	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, said := range b.said {
+	for _, said := range b.forgets() {
 		if !strings.Contains(said, "503") { // what the store that is closed was told of
 			t.Errorf("the page complains: %s", said)
 		}
