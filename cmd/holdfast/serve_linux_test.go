@@ -27,12 +27,6 @@ func TestT05ServeUnderTheAndroidFilter(t *testing.T) {
 	})
 }
 
-// So it does where everything is trapped but what Android admits.
-func TestT05ServeAsAnApp(t *testing.T) {
-	p := newPhone(t)
-	serveAsProcess(t, func(args ...string) *exec.Cmd { return p.command(args...) })
-}
-
 // serveAsProcess runs the server as a process of its own until it is told to end; its
 // arguments do not have the token.
 func serveAsProcess(t *testing.T, command func(args ...string) *exec.Cmd) {
