@@ -305,6 +305,7 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	if err := parent.Sync(); err != nil {
 		return s.leaveOpen(t, d, w, err)
 	}
+	s.counted.wrote(w, objects, len(s.text), d.st.revision)
 	s.adopt(d, w)
 	return nil
 }
@@ -328,6 +329,7 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 	if !t.written { // publishing over a dead owner's record: it stays that one's
 		t.owner = t.found
 	}
+	s.counted.uncertain.Add(1)
 	u := &uncertainCommit{
 		owner: t.owner.Token, store: d.st.store, commit: d.st.commit, base: d.base.commit,
 		revision: d.st.revision, err: syncError(cause),

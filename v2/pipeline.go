@@ -117,6 +117,8 @@ func (s *Store) lead() {
 			if s.rest() {
 				return
 			}
+		} else {
+			s.counted.waits.Add(1)
 		}
 	}
 	go s.run()
@@ -142,6 +144,7 @@ func (s *Store) round(t *tenure, mode fsguard.LockMode, err error) {
 	batch := s.take(mode, err != nil)
 	if err == nil {
 		if len(batch) > 0 {
+			s.counted.served(len(batch))
 			s.serve(t, batch)
 		}
 		s.let(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync/atomic"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -22,6 +23,8 @@ type runFiles struct {
 	recent  []token // of read, the oldest first
 	size    int64   // of the files of what was read
 	filters map[token][]byte
+
+	reads *atomic.Uint64 // of Stats
 }
 
 // A readRun is what one run holds.
@@ -40,7 +43,7 @@ const (
 )
 
 func newRunFiles(objects func() fsguard.Dir) *runFiles {
-	return &runFiles{objects: objects, read: map[token]readRun{}, filters: map[token][]byte{}}
+	return &runFiles{objects: objects, read: map[token]readRun{}, filters: map[token][]byte{}, reads: new(atomic.Uint64)}
 }
 
 // runPath names a run's file in errors.
@@ -129,7 +132,10 @@ func (f *runFiles) mayHold(r *sealedObject, name string) (bool, error) {
 }
 
 // whole reads a run's file. One byte more shows a file that is too long.
-func (f *runFiles) whole(o *sealedObject) ([]byte, error) { return f.text(o, 0, int(o.size)+1) }
+func (f *runFiles) whole(o *sealedObject) ([]byte, error) {
+	f.reads.Add(1)
+	return f.text(o, 0, int(o.size)+1)
+}
 
 // text reads up to size bytes at off of a run's file. One that is not there is
 // corruption: the state names it. Any other trouble says nothing about the store.

@@ -139,6 +139,7 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 			failCommit(batch, err)
 			return
 		}
+		s.counted.retries.Add(1)
 		if err := t.pins.renew(); err != nil {
 			failAll(batch, err)
 			return

@@ -51,7 +51,8 @@ type Store struct {
 	pool       pool             // objects that were made ahead
 	company    company          // who may join the next commit
 
-	commits, parses atomic.Int64 // for tests: what was done, counted
+	commits, parses atomic.Int64 // of Stats
+	counted         counters     // and the rest of it
 }
 
 var _ queue.Store = (*Store)(nil)

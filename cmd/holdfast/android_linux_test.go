@@ -52,6 +52,7 @@ func TestT05CommandsAsAnApp(t *testing.T) {
 		}
 		return p.command(args...)
 	})
+	t.Run("serve", func(t *testing.T) { serveAsProcess(t, p.command) })
 	t.Run("import-v1 on Android 8", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "store")
 		from, failed := importDirs(t, map[string]string{"q/d.processing": "4", "q/.fs-safe-retirements/d.json/entry": "5"})

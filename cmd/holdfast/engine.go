@@ -19,6 +19,7 @@ type store interface {
 	Resolve(ctx context.Context, u *queue.UncertainError) (committed bool, err error)
 	Settings(ctx context.Context) (holdfast.Settings, error)
 	Set(ctx context.Context, s holdfast.Settings) error
+	Stats() holdfast.Stats
 }
 
 type openFunc func(ctx context.Context, dir string, o *holdfast.Options) (store, error)

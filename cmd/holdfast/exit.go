@@ -11,6 +11,7 @@ import (
 	"slices"
 	"syscall"
 
+	"example.com/holdfast/internal/web"
 	"example.com/holdfast/migrate"
 	v1 "example.com/holdfast/v1"
 	holdfast "example.com/holdfast/v2"
@@ -68,6 +69,7 @@ const otherwise = "holdfast status --dir {dir}"
 // an error wraps decides. An error that wraps none is of the kind ioKind.
 var kinds = []kind{
 	{errUsage, "usage", exitUsage, "{command} --help"},
+	{web.ErrAddress, "address", exitUsage, "{command} --help"},
 	{errAmbiguous, "ambiguous", exitUsage, "holdfast ls {queue} --dir {dir}"},
 	{errDemo, "demo", exitOperator, "holdfast demo --keep"},
 	{errFaults, "faults", exitOperator, ""},

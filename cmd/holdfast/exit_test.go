@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"example.com/holdfast/internal/web"
 	"example.com/holdfast/migrate"
 	v1 "example.com/holdfast/v1"
 	holdfast "example.com/holdfast/v2"
@@ -32,6 +33,7 @@ func TestErrorCodesArePinned(t *testing.T) {
 	}{
 		{usagef("x"), "usage", 2},
 		{errAmbiguous, "ambiguous", 2},
+		{fmt.Errorf("x: %w", web.ErrAddress), "address", 2},
 		{errDemo, "demo", 3},
 		{errFaults, "faults", 3},
 		{errDeclined, "declined", 5},
