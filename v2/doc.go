@@ -54,7 +54,7 @@
 // Those are all that are leased, returned, failed or have a key; of the other pending ones
 // of a queue only the first and the last few hundred, more with the square root of their
 // number, for the middle lies in runs. Every commit waits for the disk twice. Payloads of
-// settled messages and runs that were taken back stay on the disk in this version. A handle
+// settled messages and runs that were taken back stay on the disk until Collect. A handle
 // that enqueues steadily keeps up to 16 objects ready, of 1 MiB together and three
 // descriptors each, which Close removes and which are orphans after a kill. Its two state
 // files stay open. A commit may

@@ -97,6 +97,14 @@ func withAB(c *interCalls) {
 	c.made(interEnqueue("b", queue.Refuse))
 }
 
+// withGone is withABC after the first message was acked: its object is an orphan, and so is
+// what the next commits drop.
+func withGone(c *interCalls) {
+	withABC(c)
+	c.made(history.Step{Op: history.Claim, Queue: "mail", N: 1, Holder: "setup"})
+	c.made(history.Step{Op: history.Ack, Receipt: c.receipts[0]})
+}
+
 // withABC is as many as stand inline: the next one seals b and c in a run.
 func withABC(c *interCalls) {
 	withAB(c)
@@ -129,6 +137,8 @@ var interScenes = []*interScene{
 		settles,
 		func(c *interClient) { c.do(reapMail); takes(c) },
 	}},
+	{name: "collect-replace", setup: withGone, programs: []func(*interClient){collects, makes(interEnqueue("b", queue.Replace), interEnqueue("d", queue.Refuse))}},
+	{name: "collect-claim", setup: withGone, programs: []func(*interClient){collects, claims}},
 	{name: "replace-claim", setup: withA, programs: []func(*interClient){
 		makes(interEnqueue("a", queue.Replace)),
 		claims,
