@@ -5,6 +5,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -183,6 +184,8 @@ func interBounds(scene string) crashtest.InterleaveOptions {
 	o := crashtest.InterleaveOptions{Preemptions: 1, MaxSchedules: 80, Random: 10, Kills: 1, Losses: 1, MaxImages: 1}
 	thorough := testrun.Thorough()
 	switch {
+	case thorough && !raceDetector() && !testing.Short() && strings.HasPrefix(scene, "collect-"):
+		return crashtest.InterleaveOptions{Losses: 1, Preemptions: 1, MaxSchedules: 150, Random: 50} // its operations are many
 	case thorough && !raceDetector() && !testing.Short():
 		return crashtest.InterleaveOptions{Losses: 1}
 	case thorough && !raceDetector():
