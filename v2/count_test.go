@@ -127,6 +127,8 @@ func TestSyncBudget(t *testing.T) {
 		}, []int{1, 1}},
 		{"abandon it", func() error { return imports.Abandon(ctx) }, []int{1, 1}},
 		{"abandon it again", func() error { return imports.Abandon(ctx) }, nil},
+		{"collect", func() error { return second(s.Collect(ctx, CollectOptions{})) }, []int{1}},
+		{"collect nothing", func() error { return second(s.Collect(ctx, CollectOptions{})) }, []int{1}},
 		{"recover nothing", func() error { _, err := s.Recover(ctx); return err }, nil},
 	} {
 		w.Arm(crashtest.Plan{})

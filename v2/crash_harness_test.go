@@ -71,6 +71,8 @@ type crashScenario struct {
 
 	prepare int // Options.prepare; 0: never
 
+	collects bool // and so does the next process: then nothing is left over
+
 	damaged bool // verify finds the payload that the set-up damaged
 }
 
@@ -315,7 +317,28 @@ func (c crashScenario) check(fs fsguard.FS, j *crashtest.Journal, looks []string
 	if c.quiet && !again {
 		return nil
 	}
+	if c.collects {
+		if err := collectAll(s, got); err != nil {
+			return err
+		}
+	}
 	return workOn(s, j)
+}
+
+// collectAll collects, and finds nothing left over and all else as it was.
+func collectAll(s *Store, want string) error {
+	ctx := context.Background()
+	if r, err := s.Collect(ctx, CollectOptions{}); err != nil || !r.Done || len(r.Kept) > 0 {
+		return fmt.Errorf("collect: %+v, %w", r, err)
+	}
+	r, err := s.Verify(ctx, VerifyOptions{})
+	if err != nil || !r.OK || r.Orphans+r.Temps > 0 {
+		return fmt.Errorf("verify after collecting: %+v, %w", r, err)
+	}
+	if got, err := look(s); err != nil || got != want {
+		return fmt.Errorf("after collecting: %w\n%swant\n%s", err, got, want)
+	}
+	return nil
 }
 
 // checkResolve asks about the uncertain commit, if there was one: the answer must

@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,19 @@ var storeScenarios = []crashScenario{
 				return err
 			}
 			_, err := s.Enqueue(ctx, "mail", queue.Message{ID: "after", Payload: []byte(`1`), IfExists: queue.Keep})
+			return err
+		},
+	}},
+	{name: "collect", setup: withLittleGarbage, cold: true, collects: true, steps: []crashStep{
+		func(ctx context.Context, s *Store, _ receipts) error {
+			r, err := s.Collect(ctx, CollectOptions{StepEntries: 2})
+			if err == nil && !r.Done {
+				err = fmt.Errorf("collect came to no end: %+v", r)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = s.Enqueue(ctx, "mail", queue.Message{ID: "after", Payload: []byte(`1`), IfExists: queue.Keep})
 			return err
 		},
 	}},

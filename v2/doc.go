@@ -54,7 +54,7 @@
 // Those are all that are leased, returned, failed or have a key; of the other pending ones
 // of a queue only the first and the last few hundred, more with the square root of their
 // number, for the middle lies in runs. Every commit waits for the disk twice. Payloads of
-// settled messages and runs that were taken back stay on the disk in this version. A handle
+// settled messages and runs that were taken back stay on the disk until Collect. A handle
 // that enqueues steadily keeps an object ready, of 1 MiB at most, and two descriptors on it;
 // Close removes one that nothing is in, a kill leaves it. Its two state files stay open. A
 // commit may wait 0.1 ms, and 1 ms while they come, for callers that were answered together.

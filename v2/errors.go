@@ -62,6 +62,11 @@ var (
 	// was replaced under the open store. Close it and open it again.
 	ErrReplaced = errors.New("the store was moved or replaced while open")
 
+	// ErrDeferred is returned by Collect when somebody reads objects by their paths, as a
+	// backup does. What was removed until then was nobody's. Call it again when that is
+	// done.
+	ErrDeferred = errors.New("objects are being read: nothing can be removed now")
+
 	// ErrReadOnly is returned when a store that was opened for looking is asked to
 	// change something.
 	ErrReadOnly = errors.New("the store was opened for looking only")

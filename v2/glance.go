@@ -35,6 +35,9 @@ func (s *Store) glance(decide func(v *view) error) error {
 		return err
 	}
 	defer p.close()
+	// Taken before the state is read, it keeps what that names until p is closed. A collector
+	// at work refuses it; it removes nothing that the state of now names either.
+	_, _ = p.objects.TryLock(fsguard.Shared)
 	c, err := s.readUnlocked(p)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,6 +98,14 @@ func withAB(c *interCalls) {
 	c.made(interEnqueue("b", queue.Refuse))
 }
 
+// withGone is withABC after the first message was acked: its object is an orphan, and so is
+// what the next commits drop.
+func withGone(c *interCalls) {
+	withABC(c)
+	c.made(history.Step{Op: history.Claim, Queue: "mail", N: 1, Holder: "setup"})
+	c.made(history.Step{Op: history.Ack, Receipt: c.receipts[0]})
+}
+
 // withABC is as many as stand inline: the next one seals b and c in a run.
 func withABC(c *interCalls) {
 	withAB(c)
@@ -129,6 +138,8 @@ var interScenes = []*interScene{
 		settles,
 		func(c *interClient) { c.do(reapMail); takes(c) },
 	}},
+	{name: "collect-replace", setup: withGone, programs: []func(*interClient){collects, makes(interEnqueue("b", queue.Replace), interEnqueue("d", queue.Refuse))}},
+	{name: "collect-claim", setup: withGone, programs: []func(*interClient){collects, claims}},
 	{name: "replace-claim", setup: withA, programs: []func(*interClient){
 		makes(interEnqueue("a", queue.Replace)),
 		claims,
@@ -173,6 +184,8 @@ func interBounds(scene string) crashtest.InterleaveOptions {
 	o := crashtest.InterleaveOptions{Preemptions: 1, MaxSchedules: 80, Random: 10, Kills: 1, Losses: 1, MaxImages: 1}
 	thorough := testrun.Thorough()
 	switch {
+	case thorough && !raceDetector() && !testing.Short() && strings.HasPrefix(scene, "collect-"):
+		return crashtest.InterleaveOptions{Losses: 1, Preemptions: 1, MaxSchedules: 150, Random: 50} // its operations are many
 	case thorough && !raceDetector() && !testing.Short():
 		return crashtest.InterleaveOptions{Losses: 1}
 	case thorough && !raceDetector():

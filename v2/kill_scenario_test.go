@@ -25,7 +25,7 @@ var killedIn = []string{
 	"load", "release", "release-delay", "replace", "clear", "purge", "set", "pause",
 	"failed-namespace", "reap-named", "claim-fair", "import", "import-close", "import-abandon",
 	"run-seal", "run-claim", "run-load", "run-replace", "run-clear", "run-reprocess", "run-update",
-	"run-failed-seal", "run-failed-settle", "run-failed-taken",
+	"run-failed-seal", "run-failed-settle", "run-failed-taken", "collect",
 }
 
 // notKilledIn are the scenarios in which no real process dies, and why.

@@ -2,7 +2,11 @@
 
 package holdfast
 
-import "example.com/holdfast/internal/fsguard"
+import (
+	"path"
+
+	"example.com/holdfast/internal/fsguard"
+)
 
 // The rows of docs/crash-points.md, by what a crash right after an operation leaves. They
 // follow from what the disk then shows, and from which of its changes were synced; not
@@ -27,6 +31,8 @@ func (r opRun) rows(k int) []string {
 	}
 	var rows []string
 	switch {
+	case r.collects():
+		rows = append(rows, r.collecting(k))
 	case after.state != r.before.state:
 		rows = append(rows, r.after(k))
 	case after.record == blankOne:
@@ -37,6 +43,35 @@ func (r opRun) rows(k int) []string {
 		rows = append(rows, r.within(k)...)
 	}
 	return append(rows, r.holding(k)...)
+}
+
+// collects reports whether the run removes objects, or takes the lock for that, without an
+// owner's record.
+func (r opRun) collects() bool {
+	takes := false
+	for _, op := range r.ops {
+		if op.After.record != blankOne {
+			return false
+		}
+		takes = takes || op.Op == fsguard.OpRemoveDir
+	}
+	return takes
+}
+
+// collecting is a hold that removes.
+func (r opRun) collecting(k int) string {
+	row := "A1"
+	for _, op := range r.ops[:k+1] {
+		switch {
+		case op.Op == fsguard.OpLock && op.Path == namespaceDir+"/"+objectsDir, op.Op == fsguard.OpSyncDir:
+			row = "G1"
+		case op.Op == fsguard.OpRemove && path.Base(op.Path) == payloadFile:
+			row = "G2"
+		case op.Op == fsguard.OpRemove, op.Op == fsguard.OpRemoveDir:
+			row = "G3"
+		}
+	}
+	return row
 }
 
 // within is between the owner record and the new state.

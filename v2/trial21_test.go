@@ -16,9 +16,9 @@ import (
 // trial21Operations are more than an enqueue has, so that some are not killed.
 const trial21Operations = 18
 
-// T21, the part of it that needs no collecting: two hundred enqueues into one store, each
-// killed at a step of its own, before and after each in turn. Nothing that is referenced
-// is gone; of what was cut off there is an object too many at most.
+// T21, the kills: two hundred enqueues into one store, each killed at a step of its own,
+// before and after each in turn. Nothing that is referenced is gone; of what was cut off
+// there is an object too many at most, and collecting takes these and nothing else.
 func TestTrial21KilledEnqueues(t *testing.T) {
 	t.Parallel()
 	kills := 8 // fewer would meet no commit
@@ -61,6 +61,11 @@ func TestTrial21KilledEnqueues(t *testing.T) {
 	if len(there) == 0 || len(cut) == 0 || r.Orphans == 0 {
 		t.Errorf("%d there, %d cut off, %d orphans: too few", len(there), len(cut), r.Orphans)
 	}
+	c, err := s.Collect(t.Context(), CollectOptions{})
+	if err != nil || c.Objects != r.Orphans || c.Bytes != r.OrphanBytes || c.Named != r.Objects || len(c.Kept) > 0 {
+		t.Errorf("collect: %+v, %v; want the orphans of %+v", c, err, r)
+	}
+	mustBeClean(t, s, 0, 0)
 	for _, id := range cut { // the same call again
 		if _, err := history.Perform(t.Context(), s, history.Step{Op: history.Enqueue, Queue: "mail", IDs: []string{id}}); err != nil {
 			t.Error(err)

@@ -73,7 +73,7 @@ func newWorker(ctx context.Context, store queue.Store, sources []source, o Group
 // the next thing is due.
 func (w *worker) run(ctx context.Context) error {
 	defer w.kill()
-	defer w.stop()
+	defer w.collecting()()
 	w.now = time.Now()
 	w.seen = w.o.seams.wall(w.now).Round(0)
 	w.reapAt = w.now

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -52,6 +53,17 @@ type Options struct {
 	// either side so that workers started together part. Zero: 15 s.
 	ReapEvery time.Duration
 
+	// CollectEvery is the time between two calls of Collect, spread as ReapEvery is; the
+	// first comes after one. Zero: it is never called.
+	CollectEvery time.Duration
+
+	// Collect frees the room of messages that have left the store, for an engine that
+	// does not do so by itself: of v2 it is the store's Collect. It is called beside the
+	// handlers, never twice at once, and its context ends when the drain begins; Run waits
+	// for it. An error is logged, and it is called again when its time comes. Nil:
+	// CollectEvery must be zero.
+	Collect func(context.Context) error
+
 	// Label says who claims, for people who look. At most 128 bytes. Empty: none.
 	Label string
 
@@ -92,6 +104,8 @@ type GroupOptions struct {
 	Grace         time.Duration
 	Drain         time.Duration
 	ReapEvery     time.Duration
+	CollectEvery  time.Duration
+	Collect       func(context.Context) error
 	Label         string
 	StoreFailures int
 	Fatal         func(error) bool
@@ -137,6 +151,7 @@ func (s seams) checked() seams {
 func (o Options) group() GroupOptions {
 	return GroupOptions{
 		Concurrency: o.Concurrency, Grace: o.Grace, Drain: o.Drain, ReapEvery: o.ReapEvery, Label: o.Label,
+		CollectEvery: o.CollectEvery, Collect: o.Collect,
 		StoreFailures: o.StoreFailures, Fatal: o.Fatal, Logger: o.Logger, Observe: o.Observe, seams: o.seams,
 	}
 }
@@ -161,6 +176,9 @@ func (o GroupOptions) checked() (GroupOptions, error) {
 	}
 	if err := atLeast("reaping interval", &o.ReapEvery, DefaultReapEvery, time.Millisecond); err != nil {
 		return o, err
+	}
+	if o.CollectEvery < 0 || o.CollectEvery > 0 && o.Collect == nil {
+		return o, fmt.Errorf("collecting every %s: from 0, and with Collect: %w", o.CollectEvery, queue.ErrInvalid)
 	}
 	if o.Drain == 0 {
 		o.Drain = DefaultDrain

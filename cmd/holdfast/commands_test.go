@@ -73,7 +73,7 @@ func TestStatusMachineForm(t *testing.T) {
 	st := decode[statusLine](t, line)
 	if st.Revision != last.Revision || !strings.HasPrefix(line, fmt.Sprintf(`{"revision":%d,"settled":true,"queues":{"a":{"pending":1,"processing":0,"unacked":1,"complete":false,`+
 		`"ready":1,"scheduled":0,"blocked":0,"overdue":0,"failed":0,"paused":false,"failed_namespace":"","counters":{"enqueued":1,`, last.Revision)) ||
-		!strings.HasSuffix(line, `,"orphans":0,"owner":null}`+"\n") {
+		!strings.HasSuffix(line, `,"orphans":-1,"orphan_bytes":-1,"owner":null}`+"\n") {
 		t.Errorf("got %s", line)
 	}
 	if st.Queues["b"].Scheduled != 1 || st.Queues["b"].Ready != 0 {

@@ -122,6 +122,7 @@ var kinds = []kind{
 	{holdfast.ErrExists, "exists", exitRefused, otherwise},
 	{holdfast.ErrNotEmpty, "not_empty", exitRefused, "holdfast init --dir {dir}/holdfast"},
 	{holdfast.ErrFilesystem, "unsupported_filesystem", exitRefused, "df {dir}"},
+	{holdfast.ErrDeferred, "deferred", exitRefused, "holdfast collect --dir {dir}"},
 	{holdfast.ErrReadOnly, "read_only", exitRefused, otherwise},
 	{holdfast.ErrImporting, "importing", exitRefused, "holdfast status {queue} --dir {dir}"},
 	{holdfast.ErrNotImporting, "not_importing", exitRefused, "holdfast status {queue} --dir {dir}"},

@@ -137,7 +137,7 @@ func TestStatusOfAnUnknownQueue(t *testing.T) {
 	s := newStore(t)
 	s.must("enqueue", "mail", "1")
 	s.must("clear", "mail")
-	rows := lines(s.must("status", "mail", "mial"))
+	rows := lines(s.must("status", "--orphans", "mail", "mial"))
 	if len(rows) != 4 || !strings.HasSuffix(rows[1], " yes") || !strings.HasSuffix(rows[2], " unknown (empty)") {
 		t.Errorf("%q", rows)
 	}

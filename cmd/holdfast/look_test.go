@@ -56,7 +56,7 @@ var looks = [][]string{
 	{"status"}, {"status", "chat", "--json"}, {"ls", "chat"}, {"ls", "chat", "--json"},
 	{"show", "chat", "m"}, {"show", "chat", "m", "--payload"}, {"peek", "chat", "-n", "5"},
 	{"failed", "ls"}, {"failed", "show", "bad"}, {"failed", "show", "bad", "--payload"},
-	{"verify"}, {"verify", "--json"}, {"set"}, {"set", "--queue", "chat"}, {"cursor", "chat"},
+	{"verify"}, {"verify", "--json"}, {"collect", "--dry-run"}, {"status", "--orphans"}, {"set"}, {"set", "--queue", "chat"}, {"cursor", "chat"},
 	{"ls", "--overdue"}, {"failed", "ls", "chat"}, {"wait", "other"}, {"wait", "chat", "--message", "gone"},
 }
 

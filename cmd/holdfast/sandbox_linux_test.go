@@ -99,6 +99,9 @@ func everyCommand(t *testing.T, command func(args ...string) *exec.Cmd) {
 	run("", 0, "status", "--json")
 	run("", 2, "top") // without a terminal: TestTopUnderTheAndroidFilter has one
 	run("", 0, "verify")
+	run("", 0, "status", "--orphans")
+	run("", 0, "collect", "--dry-run")
+	run("", 0, "collect", "--json")
 	run("", 0, "recover")
 	run("", 0, "set", "on_dead_owner=recover")
 	from, failed := importDirs(t, map[string]string{

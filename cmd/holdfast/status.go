@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) statusCmd() *cobra.Command {
-	var watch bool
+	var watch, orphans bool
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "status [QUEUE...]",
@@ -33,8 +33,11 @@ queue and left it, settled, failed or removed, between the last two looks; - mea
 known: at the first look, and where a counter went back. OLDEST is how long ago the oldest
 live message was enqueued, BLOCK what waits behind a key or an older message of its ID.
 A lock that another process holds is not waited for long: the last committed state is
-shown, and who holds it. Objects that nothing refers to are then not counted. In JSON
-orphans is their number; -1 means not counted.`,
+shown, and who holds it.
+
+With --orphans it counts the objects that nothing refers to, and their bytes, for which it
+reads the runs of deep queues and looks at each such object; collect frees them. In JSON
+orphans is their number and orphan_bytes their size; -1 means not counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, q := range args {
 				if err := queue.CheckQueue(q); err != nil {
@@ -46,11 +49,13 @@ orphans is their number; -1 means not counted.`,
 				return usagef("--interval goes with --watch")
 			case interval < minInterval:
 				return usagef("--interval %s: want at least %s", interval, minInterval)
+			case orphans && watch:
+				return usagef("--orphans does not go with --watch")
 			case watch:
 				return a.watchStatus(cmd.Context(), args, interval)
 			}
 			return a.withLook(cmd.Context(), func(s store) error {
-				st, err := s.Status(cmd.Context(), queue.StatusOptions{Queues: args, Orphans: true})
+				st, err := s.Status(cmd.Context(), queue.StatusOptions{Queues: args, Orphans: orphans})
 				if err != nil {
 					return err
 				}
@@ -59,6 +64,7 @@ orphans is their number; -1 means not counted.`,
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&orphans, "orphans", false, "count the objects that nothing refers to")
 	cmd.Flags().BoolVar(&watch, "watch", false, "look again and again, and show what is new")
 	cmd.Flags().DurationVar(&interval, "interval", defaultInterval, "how often --watch looks")
 	return cmd
@@ -69,7 +75,8 @@ type statusLine struct {
 	Revision uint64               `json:"revision"` // a number, as in enqueue
 	Settled  bool                 `json:"settled"`
 	Queues   map[string]queueLine `json:"queues"`
-	Orphans  int64                `json:"orphans"` // -1: not counted
+	Orphans  int64                `json:"orphans"`      // -1: not counted
+	Bytes    int64                `json:"orphan_bytes"` // of these
 	Owner    *queue.Owner         `json:"owner"`
 	Message  *messageLine         `json:"message,omitempty"` // of wait --message
 }
@@ -91,7 +98,7 @@ type queueLine struct {
 }
 
 func statusLineOf(st queue.Status) statusLine {
-	l := statusLine{Revision: st.Revision, Settled: st.Settled, Queues: map[string]queueLine{}, Orphans: st.Orphans, Owner: st.Owner}
+	l := statusLine{Revision: st.Revision, Settled: st.Settled, Queues: map[string]queueLine{}, Orphans: st.Orphans, Bytes: st.OrphanBytes, Owner: st.Owner}
 	for name, q := range st.Queues {
 		l.Queues[name] = queueLine{
 			q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
@@ -140,7 +147,5 @@ func (a *app) printStatus(ctx context.Context, st queue.Status) {
 			}
 		}
 	}
-	if st.Orphans > 0 {
-		a.printf("%s that nothing refers to (%d bytes)\n", plural(st.Orphans, "object"), st.OrphanBytes)
-	}
+	a.printOrphans(st.Orphans, st.OrphanBytes, -1)
 }

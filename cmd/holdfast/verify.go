@@ -80,9 +80,7 @@ func (a *app) printReport(ctx context.Context, r holdfast.Report) {
 		a.printf(", %s among them", plural(r.Runs, "run"))
 	}
 	a.printf("; revision %d\n", r.Revision)
-	if r.Orphans > 0 || r.Temps > 0 {
-		a.printf("%s that nothing refers to (%d bytes), %s\n", plural(r.Orphans, "object"), r.OrphanBytes, plural(r.Temps, "leftover temp"))
-	}
+	a.printOrphans(r.Orphans, r.OrphanBytes, r.Temps)
 }
 
 // counted reports whether the store could be read: one that was has an id.

@@ -24,6 +24,7 @@ type workOrder struct {
 	argv          []string
 	options       worker.Options
 	drain         time.Duration
+	collectEvery  time.Duration
 	untilComplete bool
 	verbose       bool
 }
@@ -88,6 +89,8 @@ unchanged between the lines of the log, also with --json.`,
 				return usagef("--max-failures 0: want at least 1")
 			case o.Retry.MaxLapses == 0:
 				return usagef("--max-lapses 0: want at least 1")
+			case w.collectEvery < 0:
+				return usagef("--collect-every %s: from 0s", w.collectEvery)
 			case w.drain < 0:
 				return usagef("--drain %s: from 0s", w.drain)
 			}
@@ -108,6 +111,7 @@ unchanged between the lines of the log, also with --json.`,
 	flags.DurationVar(&o.Retry.Base, "base-delay", worker.DefaultBase, "the longest delay after a first failure; it doubles with each")
 	flags.DurationVar(&o.Retry.Max, "max-delay", worker.DefaultMaxDelay, "the longest delay")
 	flags.DurationVar(&w.drain, "drain", worker.DefaultDrain, "how long running commands may go on after SIGINT or SIGTERM")
+	flags.DurationVar(&w.collectEvery, "collect-every", 0, "free what nothing refers to so often (0: never)")
 	flags.StringVar(&o.Label, "label", "", "who claims, for people who look")
 	flags.BoolVar(&o.Fair, "fair", false, "rotate over the keys in place of the oldest first")
 	flags.BoolVar(&w.untilComplete, "until-complete", false, "end when nothing is pending and nothing processing in the queue")
@@ -138,6 +142,15 @@ func (a *app) work(ctx context.Context, w workOrder) error {
 		w.options.Logger = c.log
 		defer c.running.Wait() // none outlives this process by our doing
 		w.options.Fatal = holdfast.NeedsOperator
+		if w.options.CollectEvery = w.collectEvery; w.collectEvery > 0 {
+			w.options.Collect = func(ctx context.Context) error {
+				r, err := s.Collect(ctx, holdfast.CollectOptions{})
+				if r.Objects+r.Temps > 0 {
+					c.log.Info("collected", "objects", r.Objects, "bytes", r.Bytes+r.TempBytes)
+				}
+				return err
+			}
+		}
 		running, stop := context.WithCancel(ctx)
 		defer stop()
 		drained := make(chan struct{})
