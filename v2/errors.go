@@ -44,7 +44,8 @@ var (
 
 	// ErrBusy is returned by Open, and by a look that did not wait for the lock
 	// (Options.LookAfter), when other processes committed so fast that state.json could
-	// not be read between two commits. Nothing is wrong: call it again.
+	// not be read between two commits, or a collection was at work. Nothing is wrong: call
+	// it again.
 	ErrBusy = errors.New("the store changes too fast to be read without its lock")
 
 	// ErrCorrupt is returned when a file of the store is not what the format says.
