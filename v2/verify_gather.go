@@ -2,7 +2,11 @@
 
 package holdfast
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // A part is where the payload of one message lies.
 type part struct {
@@ -10,6 +14,10 @@ type part struct {
 	off, size int64
 	sum       uint32
 	queue, id string
+}
+
+func comparePlaces(a, b part) int {
+	return cmp.Or(slices.Compare(a.object[:], b.object[:]), cmp.Compare(a.off, b.off))
 }
 
 // gather goes once through everything that the state and its runs refer to, and reads each

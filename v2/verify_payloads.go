@@ -24,8 +24,7 @@ func (x *inspection) read(ctx context.Context, o VerifyOptions) error {
 		total += x.parts[i].size
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		p, q := &x.parts[a], &x.parts[b]
-		return cmp.Or(slices.Compare(p.object[:], q.object[:]), cmp.Compare(p.off, q.off), cmp.Compare(a, b))
+		return cmp.Or(comparePlaces(x.parts[a], x.parts[b]), cmp.Compare(a, b))
 	})
 	r := &reading{x: x, order: order, total: total, progress: o.Progress}
 	workers := o.Workers

@@ -110,6 +110,8 @@ var kinds = []kind{
 	{holdfast.ErrStaleLock, "stale_lock", exitOperator, "holdfast recover --dir {dir}"},
 	{holdfast.ErrNoStore, "no_store", exitOperator, "holdfast init --dir {dir}"},
 	{holdfast.ErrInterruptedInit, "interrupted_init", exitOperator, "holdfast init --resume --dir {dir}"},
+	{holdfast.ErrInterruptedRestore, "interrupted_restore", exitOperator, "rm -r {dir}/.fs-safe-queue-v2.restoring"},
+	{holdfast.ErrBackup, "bad_copy", exitRefused, ""}, // its text names the file; another copy is needed
 	{holdfast.ErrUnsafe, "unsafe", exitOperator, "ls -la {dir}"},
 	{holdfast.ErrVersion, "version", exitOperator, "holdfast version"},
 	{holdfast.ErrBound, "bound", exitOperator, ""},     // its text says which bound is to be raised
