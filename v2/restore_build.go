@@ -39,22 +39,26 @@ type wantedFile struct {
 
 // newRestoring makes the namespace, as Create does, but for the state and what goes by its
 // size.
-func (s *Store) newRestoring(root fsguard.Dir, from source) (x *restoring, err error) {
-	if err := root.Mkdir(restoringDir); err != nil {
+func (s *Store) newRestoring(root fsguard.Dir, from source) (*restoring, error) {
+	x := &restoring{s: s, from: from, fileBatch: fileBatch{fs: s.fs}}
+	if err := x.begin(root); err != nil {
+		x.close()
 		return nil, err
 	}
-	x = &restoring{s: s, from: from, fileBatch: fileBatch{fs: s.fs}}
-	defer func() {
-		if err != nil {
-			x.close()
-		}
-	}()
+	return x, nil
+}
+
+func (x *restoring) begin(root fsguard.Dir) error {
+	err := root.Mkdir(restoringDir)
+	if err != nil {
+		return err
+	}
 	if x.space, err = openDir(root, restoringDir); err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range []string{objectsDir, holdersDir} {
 		if err := x.space.Mkdir(name); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	err = makeFile(x.space, lockFile, func(f fsguard.File) error {
@@ -62,10 +66,10 @@ func (s *Store) newRestoring(root fsguard.Dir, from source) (x *restoring, err e
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	x.objects, err = openDir(x.space, objectsDir)
-	return x, err
+	return err
 }
 
 func (x *restoring) close() {
