@@ -202,7 +202,7 @@ func (e nothingError) Is(target error) bool { return target == errNothing }
 func nothingf(format string, args ...any) error { return nothingError(fmt.Sprintf(format, args...)) }
 
 // noRepair is the advice for a store that cannot be read.
-const noRepair = "no command repairs this; restore a copy taken while the store was idle"
+const noRepair = "no command repairs this; restore a copy, into another directory (holdfast restore)"
 
 func adviceFor(k kind) string {
 	if k.err == holdfast.ErrCorrupt {
