@@ -71,6 +71,7 @@ func TestVerifyBesideWork(t *testing.T) {
 // Each run and each object is opened once, however many messages are in it.
 func TestVerifyReadsEachFileOnce(t *testing.T) {
 	s, _ := deep(t, 40)
+	mustEnqueue(t, s, "batch", smalls(5)...) // in one object
 	o, w := watched(t)
 	look, err := OpenReadOnly(t.Context(), s.dir, o)
 	mustDo(t, err)
