@@ -4,7 +4,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -216,8 +215,8 @@ func byObject(parts []part) func(yield func([]part) bool) {
 	}
 }
 
-// object copies an object, with all that may stand behind its last message, and holds each
-// of its messages against its checksum.
+// object copies an object up to the end of its last message, and holds each of its messages
+// against its checksum. What stands behind that may be of a commit to come.
 func (c *copying) object(parts []part) error {
 	path := payloadPath(parts[0].object)
 	reader := &payloads{objects: c.objects}
@@ -234,8 +233,8 @@ func (c *copying) object(parts []part) error {
 		}
 		end, size = max(end, p.off+p.size), size+p.size
 	}
-	text, err := readRange(reader.file, 0, end+maxBatchObject)
-	if err != nil && !errors.Is(err, io.EOF) {
+	text, err := readRange(reader.file, 0, end)
+	if err != nil {
 		return err
 	}
 	if err := sums(text, parts); err != nil {
