@@ -299,11 +299,12 @@ func (x *restoring) verify(ctx context.Context, o VerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := x.s.readState(p, file)
+	c := &cachedState{file: file}
+	err = x.s.readState(p, c)
+	c.close()
 	if err != nil {
 		return err
 	}
-	c.close()
 	h := &held{objects: x.objects, now: x.s.clock.Now(), settled: true}
 	h.st = h.reading(c.st)
 	i := &inspection{held: h, named: map[token]bool{}}
