@@ -285,7 +285,7 @@ func TestBackupByALook(t *testing.T) {
 	b, err := look.Backup(t.Context(), copied, BackupOptions{})
 	mustDo(t, err)
 	unchanged(t, dir, before)
-	if b.Taken.Sub(time.Now()) > time.Minute || b.Store != s.ID() {
+	if time.Until(b.Taken) > time.Minute || b.Store != s.ID() {
 		t.Errorf("%+v", b)
 	}
 	_, err = Open(t.Context(), copied, nil)

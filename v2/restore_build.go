@@ -315,7 +315,8 @@ func (x *restoring) verify(ctx context.Context, o VerifyOptions) error {
 		return err
 	}
 	r := &i.report
-	for _, f := range r.Faults {
+	if len(r.Faults) > 0 {
+		f := r.Faults[0]
 		what := f.File
 		if f.Queue != "" {
 			what += " (" + strings.TrimSpace(f.Queue+" "+f.ID) + ")"

@@ -30,7 +30,7 @@ const (
 
 func (o *VerifyOptions) fill() error {
 	if o.Workers < 0 || o.Workers > mostVerifiers {
-		return fmt.Errorf("Workers is %d: from 1 to %d: %w", o.Workers, mostVerifiers, queue.ErrInvalid)
+		return fmt.Errorf("%d workers: from 1 to %d: %w", o.Workers, mostVerifiers, queue.ErrInvalid)
 	}
 	if o.Workers == 0 {
 		o.Workers = min(runtime.GOMAXPROCS(0), usualVerifiers)
