@@ -25,6 +25,9 @@ func Create(ctx context.Context, dir string, o *Options) (*Store, error) {
 			return err
 		}
 		for _, name := range names {
+			if name == restoringDir {
+				return noStore(root, dir)
+			}
 			if name != namespaceDir {
 				return fmt.Errorf("%s holds %q: %w", dir, name, ErrNotEmpty)
 			}
@@ -188,8 +191,14 @@ func (s *Store) build(root fsguard.Dir) error {
 			return err
 		}
 	}
+	return s.found(space, st)
+}
+
+// found makes a namespace that lacks nothing else the store of a state. The state comes
+// last.
+func (s *Store) found(space fsguard.Dir, st *state) error {
 	text := encodeState(nil, st)
-	if exchange {
+	if st.exchange {
 		length := toBlocks(int64(len(text)))
 		text = padded(text, length)[:length]
 		err := makeFile(space, spareFile, func(f fsguard.File) error {
@@ -244,7 +253,7 @@ func whole(fsys fsguard.FS, dir string, o *Options, readOnly bool) error {
 func complete(root fsguard.Dir, dir string) error {
 	space, err := openDir(root, namespaceDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", dir, ErrNoStore)
+		return noStore(root, dir)
 	}
 	if err != nil {
 		return err

@@ -25,6 +25,10 @@ var (
 	// ever accepted into such a store; ResumeCreate finishes it.
 	ErrInterruptedInit = errors.New("the creation of this store was interrupted")
 
+	// ErrInterruptedRestore is returned when a Restore was cut off here. Nothing was ever
+	// accepted into this directory; remove what is in it, and restore again.
+	ErrInterruptedRestore = errors.New("a restore was interrupted here")
+
 	// ErrUnsafe is returned when the directory belongs to somebody else, can be
 	// written by others, or holds a symbolic or hard link or another type of file
 	// where the store has its own.
@@ -44,13 +48,18 @@ var (
 
 	// ErrBusy is returned by Open, and by a look that did not wait for the lock
 	// (Options.LookAfter), when other processes committed so fast that state.json could
-	// not be read between two commits. Nothing is wrong: call it again.
+	// not be read between two commits, or a collection was at work. Nothing is wrong: call
+	// it again.
 	ErrBusy = errors.New("the store changes too fast to be read without its lock")
 
 	// ErrCorrupt is returned when a file of the store is not what the format says.
 	// The store stops; nothing is repaired in passing.
 	ErrCorrupt = errors.New("the store is corrupt")
 )
+
+// ErrBackup is returned by Restore when what it reads is not a whole copy that Backup has
+// made, or not any more: a *BackupError names the file. Nothing was restored.
+var ErrBackup = errors.New("not a whole copy of a store")
 
 // Any call on an open store can meet these.
 var (
@@ -108,6 +117,25 @@ func (e *CorruptError) Unwrap() error {
 	return e.Err
 }
 
+// A BackupError tells which file of a copy is not as it must be. It unwraps to
+// [ErrBackup], and to what was found there if that is an error too.
+type BackupError struct {
+	Entry  string // as it is named in the copy
+	Reason string
+	Err    error // nil: the reason says it all
+}
+
+func (e *BackupError) Error() string {
+	return fmt.Sprintf("%q in the copy: %s", e.Entry, e.Reason)
+}
+
+func (e *BackupError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrBackup}
+	}
+	return []error{ErrBackup, e.Err}
+}
+
 // A StaleLockError tells what the dead owner left in the lock. It unwraps to
 // [ErrStaleLock].
 type StaleLockError struct{ Owner queue.Owner }
@@ -147,7 +175,8 @@ func NeedsOperator(err error) bool {
 		return false
 	}
 	for _, target := range []error{
-		ErrStaleLock, ErrCorrupt, ErrVersion, ErrBound, ErrReplaced, ErrUnsafe, ErrReadOnly, ErrNoStore, ErrInterruptedInit, ErrFilesystem,
+		ErrStaleLock, ErrCorrupt, ErrVersion, ErrBound, ErrReplaced, ErrUnsafe, ErrReadOnly, ErrNoStore, ErrInterruptedInit,
+		ErrInterruptedRestore, ErrFilesystem,
 	} {
 		if errors.Is(err, target) {
 			return true

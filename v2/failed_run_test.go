@@ -98,6 +98,7 @@ func TestFailedRunLife(t *testing.T) {
 	if err != nil || report.Runs != int64(len(runs)) || report.Orphans != 0 {
 		t.Fatalf("verify: %+v, %v", report, err)
 	}
+	mustHaveNoOrphans(t, s)
 	for _, name := range []string{"m000", "m017", "m039"} {
 		e, err := s.ShowFailed(ctx, name, queue.FailedOptions{})
 		if err != nil || e.State != queue.Failed || e.FailedName != name || e.LastError != "broken" || string(e.Payload) != string(small(name).Payload) {

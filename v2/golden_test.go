@@ -160,6 +160,9 @@ func golden(t *testing.T, dir string) (w goldenWant) {
 	defer s.Close()
 	report, err := s.Verify(ctx, VerifyOptions{})
 	mustDo(t, err)
+	// What reports did not tell when these stores were made, and TestVerify looks at.
+	report.Processing, report.Overdue, report.OpenImports, report.OldestFailed = 0, 0, 0, nil
+	report.Orphaned, report.TempBytes = nil, 0
 	status, err := s.Status(ctx, queue.StatusOptions{Orphans: report.Orphans >= 0})
 	mustDo(t, err)
 	w.Verify, w.Status = &report, &status

@@ -17,6 +17,9 @@ const (
 	lockFile     = ".state-transfer.lock" // fixed size, overwritten in place, never removed
 	payloadFile  = "payload.json"         // in an object's directory, or
 	runFile      = "run.json"             // in that of a run
+
+	restoringDir = namespaceDir + ".restoring" // in the root: what a restore makes, until it is whole
+	manifestFile = "manifest.json"             // of a copy, beside its state.json and objects/: its last file
 )
 
 const (

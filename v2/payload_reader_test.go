@@ -19,7 +19,7 @@ import (
 
 // reading gives a store with a large message and a small one of a batch, claimed, and a
 // reader of each.
-func reading(t *testing.T) (d *crashtest.Disk, s *Store, w *crashtest.Wrapper, held map[string]queue.Delivery) {
+func streamed(t *testing.T) (d *crashtest.Disk, s *Store, w *crashtest.Wrapper, held map[string]queue.Delivery) {
 	d, s, w = collectScene(t, func(t testing.TB, _ *crashtest.Disk, s *Store) {
 		mustEnqueue(t, s, "mail", queue.Message{ID: "big", Payload: bigPayload}, small("a"), small("b"))
 	})
@@ -39,7 +39,7 @@ func TestOpenPayload(t *testing.T) {
 		"released":   func(s *Store, r queue.Receipt) error { return s.Release(t.Context(), r, queue.ReleaseOptions{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, s, w, held := reading(t)
+			_, s, w, held := streamed(t)
 			for _, id := range []string{"big", "a", "b"} {
 				p, err := s.OpenPayload(t.Context(), held[id].Receipt)
 				mustDo(t, err)
@@ -72,7 +72,7 @@ func TestOpenPayload(t *testing.T) {
 
 // A receipt that is no longer good opens nothing; neither does one of another store.
 func TestOpenPayloadRefuses(t *testing.T) {
-	_, s, _, held := reading(t)
+	_, s, _, held := streamed(t)
 	mustDo(t, s.Ack(t.Context(), held["a"].Receipt), s.Release(t.Context(), held["b"].Receipt, queue.ReleaseOptions{}))
 	other := held["big"].Receipt
 	other.Store = token{1}.String()
@@ -97,7 +97,7 @@ func TestOpenPayloadDamaged(t *testing.T) {
 		"missing": {nil, "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, s, _, held := reading(t)
+			d, s, _, held := streamed(t)
 			shown, err := s.Show(t.Context(), "mail", "big")
 			mustDo(t, err)
 			file := inCrash(objectsDir + "/" + shown[0].Object + "/" + payloadFile)
@@ -121,7 +121,7 @@ func TestOpenPayloadDamaged(t *testing.T) {
 
 // Trouble of the disk is itself, and says nothing about the payload.
 func TestOpenPayloadTrouble(t *testing.T) {
-	_, s, w, held := reading(t)
+	_, s, w, held := streamed(t)
 	p, err := s.OpenPayload(t.Context(), held["big"].Receipt)
 	mustDo(t, err)
 	defer p.Close()
@@ -140,7 +140,7 @@ func TestOpenPayloadTrouble(t *testing.T) {
 
 // What the same commit brings is not in its place yet: it is read from memory.
 func TestOpenPayloadOfTheSameCommit(t *testing.T) {
-	_, s, w, held := reading(t)
+	_, s, w, held := streamed(t)
 	var p *PayloadReader
 	mustDo(t, s.submit(t.Context(), &call{writes: true, decide: func(v *view) error {
 		if err := v.draft.replacePayload(held["a"].Receipt, []byte(`"newer"`)); err != nil {

@@ -41,7 +41,7 @@ func pin(fsys fsguard.FS, dir string, o *Options, readOnly bool) (*pins, error) 
 	}
 	if p.space, err = openDir(p.root, namespaceDir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w", dir, ErrNoStore)
+			return nil, noStore(p.root, dir)
 		}
 		return nil, err
 	}
@@ -73,6 +73,17 @@ func pin(fsys fsguard.FS, dir string, o *Options, readOnly bool) (*pins, error) 
 	}
 	done = true
 	return p, nil
+}
+
+// noStore says of a root without a namespace what it is instead.
+func noStore(root fsguard.Dir, dir string) error {
+	switch _, err := root.Lstat(restoringDir); {
+	case err == nil:
+		return fmt.Errorf("%s: %w", dir, ErrInterruptedRestore)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return fmt.Errorf("%s: %w", dir, ErrNoStore)
 }
 
 // openRoot pins dir and checks that it is the caller's own, on a filesystem that a

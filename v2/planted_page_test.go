@@ -22,7 +22,7 @@ func TestPlantedBugsAreDocumented(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	var want []string
 	all := 0
-	for _, bugs := range [][]planted.Bug{commitBugs, lockBugs, filesBugs, stateBugs, plantedBugs, guardBugs, exchangeBugs, preparedBugs, runBugs, failedRunBugs, interleavePlants, collectBugs} {
+	for _, bugs := range [][]planted.Bug{commitBugs, lockBugs, filesBugs, stateBugs, plantedBugs, guardBugs, exchangeBugs, preparedBugs, runBugs, failedRunBugs, interleavePlants, collectBugs, backupBugs} {
 		want = append(want, fmt.Sprintf("| %d of %[1]d |", len(bugs)))
 		all += len(bugs)
 	}

@@ -15,7 +15,7 @@ import (
 func TestPlantedBugsAreCaught(t *testing.T) { bed.Catch(t, caughtBugs()) }
 
 func caughtBugs() []planted.Bug {
-	return slices.Concat(plantedBugs, commitBugs, exchangeBugs, preparedBugs, lockBugs, filesBugs, stateBugs, runBugs, failedRunBugs, guardBugs, interleavePlants, collectBugs)
+	return slices.Concat(plantedBugs, commitBugs, exchangeBugs, preparedBugs, lockBugs, filesBugs, stateBugs, runBugs, failedRunBugs, guardBugs, collectBugs, backupBugs, interleavePlants)
 }
 
 // bed has the bugs of every test that plants some: they share its build.

@@ -100,6 +100,7 @@ func TestRunLife(t *testing.T) {
 	if err != nil || !report.OK || report.Messages != 40 || report.Runs != int64(runs) || report.Orphans != 0 {
 		t.Fatalf("verify: %+v, %v", report, err)
 	}
+	mustHaveNoOrphans(t, s)
 	for at, n := range []int{1, 1, 3, 7, 20, 8} {
 		got := mustClaim(t, s, "mail", queue.ClaimOptions{Max: n})
 		claimed := [...]int{0, 1, 2, 5, 12, 32}[at]

@@ -135,6 +135,12 @@ func wholeLife(ctx context.Context, dir string) error {
 		{"set", func() error { return s.Set(ctx, Settings{OnDeadOwner: AutoRecover}) }},
 		{"settings", func() error { _, err := s.Settings(ctx); return err }},
 		{"verify", func() error { _, err := s.Verify(ctx, VerifyOptions{}); return err }},
+		{"backup", func() error { return second(s.Backup(ctx, dir+"-copy", BackupOptions{})) }},
+		{"restore", func() error { return second(Restore(ctx, dir+"-copy", dir+"-restored", nil, RestoreOptions{})) }},
+		{"restore again", func() error {
+			_, err := Restore(ctx, dir+"-copy", dir+"-restored", nil, RestoreOptions{})
+			return mustBe(err, ErrExists)
+		}},
 		{"die inside a commit", func() error { return leaveDeadOwner(dir) }},
 		{"go on by the consent given", func() error { _, err := s.Enqueue(ctx, "mail", small("b")); return err }},
 		{"stop at the next", func() error {

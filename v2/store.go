@@ -158,8 +158,8 @@ func (o *Options) fill() error {
 }
 
 // Open opens an existing store; an empty dir is the current directory. It creates nothing and repairs nothing. Errors:
-// ErrNoStore, ErrInterruptedInit, ErrUnsafe, ErrFilesystem, ErrVersion,
-// ErrCorrupt. A store whose last owner did not finish opens; calls that change it
+// ErrNoStore, ErrInterruptedInit, ErrInterruptedRestore, ErrUnsafe, ErrFilesystem,
+// ErrVersion, ErrCorrupt. A store whose last owner did not finish opens; calls that change it
 // then answer ErrStaleLock until Recover.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return open(ctx, dir, o, false)
@@ -196,7 +196,7 @@ func open(ctx context.Context, dir string, o *Options, readOnly bool) (*Store, e
 	}
 	err = s.admit()
 	if incomplete(err) {
-		// Perhaps a Create is at work. It holds the root's lock until it is done.
+		// Perhaps a Create or a Restore is at work. It holds the root's lock until it is done.
 		s.drop()
 		if err = whole(s.fs, s.dir, &s.opts, readOnly); err == nil {
 			err = s.admit()
@@ -248,6 +248,9 @@ func incomplete(err error) bool {
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
 		return corrupt.Reason == "missing"
+	}
+	if errors.Is(err, ErrInterruptedRestore) { // perhaps it is at work
+		return true
 	}
 	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore)
 }

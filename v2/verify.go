@@ -6,35 +6,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
+	"runtime"
+	"time"
 
-	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
 // VerifyOptions shape a Verify.
 type VerifyOptions struct {
-	// Progress is called with payload bytes, under the lock: it must return soon and
-	// not use the store. Nil: it is not called.
+	// Progress is called with payload bytes, by one goroutine at a time and without the
+	// lock. It must return soon. Nil: it is not called.
 	Progress func(done, total int64)
+
+	// Workers is how many goroutines read payloads. Zero: one for each CPU, at most 8.
+	// From 1 to 64.
+	Workers int
 }
 
-// A Report is what Verify found.
+const (
+	usualVerifiers = 8
+	mostVerifiers  = 64
+)
+
+func (o *VerifyOptions) fill() error {
+	if o.Workers < 0 || o.Workers > mostVerifiers {
+		return fmt.Errorf("%d workers: from 1 to %d: %w", o.Workers, mostVerifiers, queue.ErrInvalid)
+	}
+	if o.Workers == 0 {
+		o.Workers = min(runtime.GOMAXPROCS(0), usualVerifiers)
+	}
+	return nil
+}
+
+// A Report is what Verify found, all of it true of one revision. The names of its JSON are
+// stable: docs/verify.md tells them.
 type Report struct {
-	OK           bool         `json:"ok"` // no fault
-	Faults       []Fault      `json:"faults"`
-	Store        string       `json:"store"`
-	Revision     uint64       `json:"revision"`
-	Settled      bool         `json:"settled"` // as in queue.Status
-	Messages     int64        `json:"messages"`
-	Failed       int64        `json:"failed"`
-	Runs         int64        `json:"runs"`    // sealed blocks of pending and failed messages
-	Objects      int64        `json:"objects"` // that something refers to, runs included
-	PayloadBytes int64        `json:"payload_bytes"`
-	Orphans      int64        `json:"orphans"`      // objects that nothing refers to: harmless
-	OrphanBytes  int64        `json:"orphan_bytes"` // -1, as Orphans: not known, for a run is damaged
-	Temps        int64        `json:"temps"`        // leftover temporary files: harmless
+	OK       bool    `json:"ok"` // no fault
+	Faults   []Fault `json:"faults"`
+	Store    string  `json:"store"`
+	Revision uint64  `json:"revision"`
+	Settled  bool    `json:"settled"` // as in queue.Status
+
+	Messages     int64 `json:"messages"`      // live ones
+	Processing   int64 `json:"processing"`    // of these, claimed
+	Overdue      int64 `json:"overdue"`       // of those, with a lease that is over: for a reaping to end
+	Failed       int64 `json:"failed"`        // messages set aside, until somebody reprocesses or purges them
+	OpenImports  int64 `json:"open_imports"`  // whose queues wait for them
+	Runs         int64 `json:"runs"`          // sealed blocks of pending and failed messages
+	Objects      int64 `json:"objects"`       // that something refers to, runs included
+	PayloadBytes int64 `json:"payload_bytes"` // of messages, live and failed
+
+	Orphans     int64    `json:"orphans"`      // objects that nothing refers to: harmless
+	OrphanBytes int64    `json:"orphan_bytes"` // -1, as Orphans: not known, for a run is damaged
+	Orphaned    []Orphan `json:"orphaned"`     // the oldest of them, at most 100
+	Temps       int64    `json:"temps"`        // leftover temporary files: harmless
+	TempBytes   int64    `json:"temp_bytes"`
+
+	OldestFailed *time.Time   `json:"oldest_failed"` // when the first of the failed messages failed; nil: there is none
 	Owner        *queue.Owner `json:"owner"`
 }
 
@@ -47,21 +75,52 @@ type Fault struct {
 	Reason string `json:"reason"`
 }
 
-// Verify reads the whole store under the lock and changes nothing: the state, every
-// reference and range, every payload's size, checksum and JSON, the sums of the
-// counters, what lies beside them. Damage is in the report; an error says that the
-// looking failed.
+// An Orphan is an object that nothing refers to: of a commit that did not come, of messages
+// that are gone, or made ahead for a commit to come.
+type Orphan struct {
+	Object   string    `json:"object"`
+	Bytes    int64     `json:"bytes"`
+	Modified time.Time `json:"modified"`
+}
+
+// Verify reads the whole store and changes nothing: the state, every run and every object
+// once, every reference and range, every payload's size, checksum and JSON, the sums of the
+// counters, what lies beside them. It is one revision that it reads. The lock is held
+// while that is taken and the directories are listed; work goes on while objects are
+// read, and what it settles meanwhile is read all the same: until Verify is done, nothing
+// is collected. Damage is in the report; an error says that the looking failed.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Report, error) {
-	var report Report
-	err := s.look(ctx, func(v *view) error {
-		var err error
-		report, err = verify(v, o)
-		return err
-	})
+	if err := o.fill(); err != nil {
+		return Report{}, err
+	}
+	report, err := s.verify(ctx, o)
 	if errors.Is(err, ErrCorrupt) {
 		return corruptReport(err), nil
 	}
 	return report, err
+}
+
+func (s *Store) verify(ctx context.Context, o VerifyOptions) (Report, error) {
+	for range maxReadings {
+		var x *inspection
+		err := s.look(ctx, func(v *view) (err error) {
+			x.end() // of a commit that was decided before, and is decided anew
+			x, err = inspect(v)
+			return err
+		})
+		if err == nil {
+			err = x.finish(ctx, o)
+		}
+		x.end()
+		switch {
+		case errors.Is(err, errMoved):
+			continue
+		case err != nil:
+			return Report{}, err
+		}
+		return x.report, nil
+	}
+	return Report{}, fmt.Errorf("%s changed during each of %d readings: %w", stateFile, maxReadings, ErrBusy)
 }
 
 // VerifyDir verifies a store that may be too corrupt to open: then the corruption
@@ -86,108 +145,76 @@ func corruptReport(err error) Report {
 			fault.Code = "lock"
 		}
 	}
-	return Report{Faults: []Fault{fault}}
+	return Report{Faults: []Fault{fault}, Orphaned: []Orphan{}}
 }
 
-func verify(v *view, o VerifyOptions) (Report, error) {
-	st := v.draft.st
-	report := Report{
-		Faults: []Fault{}, Store: st.store.String(), Revision: v.revision(), Settled: v.settled, Owner: v.owner,
-	}
-	whole := st
-	st, err := readable(whole, &report)
-	if err != nil {
-		return report, err
-	}
-	var total int64
-	if err := st.refs(func(_, _ string, r *ref) bool {
-		total += r.size
-		return true
-	}); err != nil {
-		return report, err
-	}
-	failed := whole.failedOf()
-	for _, q := range whole.queues {
-		verifyCounters(q, failed[q.name], &report)
-	}
-	unread := st.refs(func(name, id string, r *ref) bool {
-		err = verifyPayload(v, name, id, r, &report)
-		if o.Progress != nil {
-			o.Progress(report.PayloadBytes, total)
-		}
-		return err == nil
-	})
-	if err = errors.Join(err, unread); err != nil {
-		return report, err
-	}
-	for _, f := range st.failed {
-		report.Failed += f.live()
-	}
-	report.Messages -= report.Failed
-	if st != whole {
-		report.Orphans, report.OrphanBytes = -1, -1 // what a damaged run names is not known
-	} else if report.Orphans, report.OrphanBytes, err = orphans(v.pins, st); err != nil {
-		return report, err
-	}
-	named, err := objectsOf(st)
-	if err != nil {
-		return report, err
-	}
-	report.Objects = int64(len(named))
-	if err := verifyNamespace(v, &report); err != nil {
-		return report, err
-	}
-	if err := verifyHolders(v.pins, &report); err != nil {
-		return report, err
-	}
-	report.OK = len(report.Faults) == 0
-	return report, nil
+// An inspection is a verification on its way.
+type inspection struct {
+	*held
+	report  Report
+	listed  []string // what lies in objects/
+	parts   []part
+	named   map[token]bool // objects that something refers to, runs included
+	damaged bool           // a run is: what it names is not known
 }
 
-// readable reads every run, and gives the state without those that are damaged: their
-// messages cannot be looked at. It is st itself where none is. Then it holds all
-// references against each other.
-func readable(st *state, report *Report) (*state, error) {
-	kept := *st
-	kept.queues, kept.failed = nil, nil
-	damaged := false
-	for _, q := range st.queues {
-		c := *q
-		c.runs = nil
-		for _, r := range q.runs {
-			_, err := st.reader.members(r)
-			sound, err := report.run(r.name, q.name, err)
-			if err != nil {
-				return nil, err
-			}
-			if damaged = damaged || !sound; sound {
-				c.runs = append(c.runs, r)
-			}
-		}
-		kept.queues = append(kept.queues, &c)
+// inspect takes what has to be seen under the lock.
+func inspect(v *view) (*inspection, error) {
+	h, err := v.hold()
+	if err != nil {
+		return nil, err
 	}
-	for _, f := range st.failed {
-		c := *f
-		c.runs = nil
-		for _, r := range f.runs {
-			_, err := st.reader.buried(r)
-			sound, err := report.run(r.name, "", err)
-			if err != nil {
-				return nil, err
-			}
-			if damaged = damaged || !sound; sound {
-				c.runs = append(c.runs, r)
-			}
-		}
-		kept.failed = append(kept.failed, &c)
+	x := &inspection{held: h, named: map[token]bool{}}
+	if err := x.look(v.pins, h.st); err != nil {
+		x.end()
+		return nil, err
 	}
-	if damaged {
-		st = &kept
+	return x, nil
+}
+
+func (x *inspection) look(p *pins, st *state) error {
+	x.report = Report{
+		Faults: []Fault{}, Orphaned: []Orphan{}, Store: st.store.String(), Revision: st.revision, Settled: x.settled, Owner: x.owner,
 	}
-	if err := st.sound(true); err != nil {
-		report.fault("run", stateFile, err.Error())
+	if err := verifyNamespace(p, st, &x.report); err != nil {
+		return err
 	}
-	return st, nil
+	if err := verifyHolders(p, &x.report); err != nil {
+		return err
+	}
+	var err error
+	x.listed, err = p.objects.ReadDir()
+	return err
+}
+
+func (x *inspection) end() {
+	if x != nil {
+		x.release()
+	}
+}
+
+// finish does what needs no lock. Faults stand in the report in this order: of runs, of
+// what the state says, of payloads, of files.
+func (x *inspection) finish(ctx context.Context, o VerifyOptions) error {
+	files := x.report.Faults
+	x.report.Faults = []Fault{}
+	if err := x.gather(); err != nil {
+		return err
+	}
+	failed := x.st.failedOf()
+	for _, q := range x.st.queues {
+		verifyCounters(q, failed[q.name], &x.report)
+	}
+	if err := x.read(ctx, o); err != nil {
+		return err
+	}
+	x.report.Objects = int64(len(x.named))
+	if err := x.weighOrphans(); err != nil {
+		return err
+	}
+	x.report.Faults = append(x.report.Faults, files...)
+	x.report.OK = len(x.report.Faults) == 0
+	return nil
 }
 
 // run notes what came of reading a run: sound, damaged, or not readable now.
@@ -201,31 +228,6 @@ func (r *Report) run(name token, queueName string, err error) (sound bool, unrea
 		return false, err
 	}
 	return true, nil
-}
-
-// verifyPayload reads one message as a claim would, and admits its JSON again.
-func verifyPayload(v *view, name, id string, r *ref, report *Report) error {
-	report.Messages++
-	payload, damage, err := v.load(r)
-	switch {
-	case errors.Is(err, ErrUnsafe):
-		damage = err.Error()
-	case err != nil:
-		return err
-	}
-	if damage == "" {
-		// Whatever bounds the payload was accepted under, it is one JSON value.
-		if err := queue.CheckPayload(payload, len(payload), len(payload)); err != nil {
-			damage = err.Error()
-		}
-	}
-	report.PayloadBytes += r.size
-	if damage != "" {
-		report.Faults = append(report.Faults, Fault{
-			Code: "payload", File: objectsDir + "/" + r.object.String() + "/" + payloadFile, Queue: name, ID: id, Reason: damage,
-		})
-	}
-	return nil
 }
 
 // verifyCounters checks that what was counted and what is there agree.
@@ -242,125 +244,10 @@ func verifyCounters(q *queueState, failed uint64, report *Report) {
 	}
 }
 
-// verifyNamespace looks at every name beside the objects.
-func verifyNamespace(v *view, report *Report) error {
-	names, err := v.pins.space.ReadDir()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		info, err := v.pins.space.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a look without the lock can see a temp go
-		}
-		if err != nil {
-			return err
-		}
-		if name == spareFile && !v.draft.st.exchange {
-			report.fault("file", name, "is not the store's")
-			continue
-		}
-		switch name {
-		case objectsDir, holdersDir:
-			if !info.Mode.IsDir() {
-				report.fault("file", name, "is not a directory")
-			}
-		case formatFile, stateFile, spareFile, reserveFile:
-			if !info.Plain() {
-				report.fault("file", name, "is not a plain file with one link")
-			}
-		case lockFile:
-			var buf [recordSize + 1]byte // what is there is read: a size may be said wrong
-			n, err := readFull(v.pins.lock, buf[:], 0)
-			if err != nil && !errors.Is(err, io.EOF) {
-				return err
-			}
-			if !info.Plain() || n != recordSize {
-				report.fault("lock", name, fmt.Sprintf("is not a plain file of %d bytes", recordSize))
-			}
-		default:
-			if isTemp(name) {
-				report.Temps++
-			} else {
-				report.fault("file", name, "is not the store's")
-			}
-		}
-	}
-	return nil
-}
-
 // isDamage reports whether what was read is not as it must be, rather than that the reading
 // failed.
 func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsafe) }
 
 func (r *Report) fault(code, file, reason string) {
 	r.Faults = append(r.Faults, Fault{Code: code, File: file, Reason: reason})
-}
-
-// objectsOf gives every object that something refers to, runs included.
-func objectsOf(st *state) (map[token]bool, error) {
-	named := map[token]bool{}
-	for _, q := range st.queues {
-		for _, r := range q.runs {
-			named[r.name] = true
-		}
-	}
-	for _, f := range st.failed {
-		for _, r := range f.runs {
-			named[r.name] = true
-		}
-	}
-	err := st.refs(func(_, _ string, r *ref) bool {
-		named[r.object] = true
-		return true
-	})
-	return named, err
-}
-
-// orphans counts the objects that nothing refers to, and their bytes.
-func orphans(p *pins, st *state) (count, bytes int64, err error) {
-	names, err := p.objects.ReadDir()
-	if err != nil {
-		return 0, 0, err
-	}
-	named, err := objectsOf(st)
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, name := range names {
-		if tok, ok := parseToken(name); ok && named[tok] {
-			continue
-		}
-		count++
-		size, err := orphanBytes(p.objects, name)
-		if err != nil {
-			return 0, 0, err
-		}
-		bytes += size
-	}
-	return count, bytes, nil
-}
-
-func orphanBytes(objects fsguard.Dir, name string) (size int64, err error) {
-	d, err := objects.OpenDir(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fsguard.ErrNotPlain) || errors.Is(err, fsguard.ErrSymlink) {
-		return 0, nil // gone, or nothing that the store made: counted, not weighed
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer d.Close()
-	for _, file := range []string{payloadFile, runFile} {
-		info, err := d.Lstat(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			size += info.Size
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return size, nil
 }

@@ -116,7 +116,7 @@ characters of the generation's token and the whole attempt, as in u4uxfcv2.0:1.`
 	root.AddCommand(a.initCmd(), a.enqueueCmd(), a.claimCmd(), a.loadCmd(), a.ackCmd(), a.releaseCmd(),
 		a.retryCmd(), a.failCmd(), a.extendCmd(), a.reapCmd(), a.reprocessCmd(), a.pauseCmd(), a.resumeCmd(),
 		a.waitCmd(), a.workCmd(), a.cursorCmd(), a.statusCmd(), a.topCmd(), a.lsCmd(), a.showCmd(), a.peekCmd(), a.clearCmd(), a.failedCmd(),
-		a.verifyCmd(), a.collectCmd(), a.recoverCmd(), a.setCmd(), a.importCmd(), a.doctorCmd(), a.doctorWorkerCmd(), a.demoCmd(), a.demoWorkerCmd(), a.completionCmd(), a.versionCmd(), a.treeCmd(), a.serveCmd())
+		a.verifyCmd(), a.collectCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.setCmd(), a.importCmd(), a.doctorCmd(), a.doctorWorkerCmd(), a.demoCmd(), a.demoWorkerCmd(), a.completionCmd(), a.versionCmd(), a.treeCmd(), a.serveCmd())
 	plainArgs(root)
 	a.completeNames(root)
 	return root

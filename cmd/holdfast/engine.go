@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"io"
 
 	holdfast "example.com/holdfast/v2"
 
@@ -21,6 +22,8 @@ type store interface {
 	Settings(ctx context.Context) (holdfast.Settings, error)
 	Set(ctx context.Context, s holdfast.Settings) error
 	Stats() holdfast.Stats
+	Backup(ctx context.Context, dir string, o holdfast.BackupOptions) (holdfast.BackupReport, error)
+	BackupTar(ctx context.Context, w io.Writer, o holdfast.BackupOptions) (holdfast.BackupReport, error)
 }
 
 type openFunc func(ctx context.Context, dir string, o *holdfast.Options) (store, error)

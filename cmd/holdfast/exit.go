@@ -112,6 +112,8 @@ var kinds = []kind{
 	{holdfast.ErrStaleLock, "stale_lock", exitOperator, "holdfast recover --dir {dir}"},
 	{holdfast.ErrNoStore, "no_store", exitOperator, "holdfast init --dir {dir}"},
 	{holdfast.ErrInterruptedInit, "interrupted_init", exitOperator, "holdfast init --resume --dir {dir}"},
+	{holdfast.ErrInterruptedRestore, "interrupted_restore", exitOperator, "rm -r {dir}/.fs-safe-queue-v2.restoring"},
+	{holdfast.ErrBackup, "bad_copy", exitRefused, ""}, // its text names the file; another copy is needed
 	{holdfast.ErrUnsafe, "unsafe", exitOperator, "ls -la {dir}"},
 	{holdfast.ErrVersion, "version", exitOperator, "holdfast version"},
 	{holdfast.ErrBound, "bound", exitOperator, ""},     // its text says which bound is to be raised
@@ -203,7 +205,7 @@ func (e nothingError) Is(target error) bool { return target == errNothing }
 func nothingf(format string, args ...any) error { return nothingError(fmt.Sprintf(format, args...)) }
 
 // noRepair is the advice for a store that cannot be read.
-const noRepair = "no command repairs this; restore a copy taken while the store was idle"
+const noRepair = "no command repairs this; restore a copy, into another directory (holdfast restore)"
 
 func adviceFor(k kind) string {
 	if k.err == holdfast.ErrCorrupt {

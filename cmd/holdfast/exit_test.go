@@ -47,6 +47,8 @@ func TestErrorCodesArePinned(t *testing.T) {
 		{&holdfast.StaleLockError{}, "stale_lock", 3},
 		{holdfast.ErrNoStore, "no_store", 3},
 		{holdfast.ErrInterruptedInit, "interrupted_init", 3},
+		{holdfast.ErrInterruptedRestore, "interrupted_restore", 3},
+		{&holdfast.BackupError{Err: holdfast.ErrCorrupt}, "bad_copy", 5},
 		{holdfast.ErrUnsafe, "unsafe", 3},
 		{holdfast.ErrVersion, "version", 3},
 		{&holdfast.CorruptError{}, "corrupt", 3},

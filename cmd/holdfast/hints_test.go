@@ -96,7 +96,7 @@ func TestACorruptStoreHasNoCommand(t *testing.T) {
 	if err := os.WriteFile(state, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const advice = "; no command repairs this; restore a copy taken while the store was idle\n"
+	const advice = "; no command repairs this; restore a copy, into another directory (holdfast restore)\n"
 	for _, args := range [][]string{{"verify"}, {"claim", "mail"}, {"status"}} {
 		got := s.run(args...)
 		if got.code != exitOperator || !strings.HasSuffix(got.err, advice) || strings.Contains(got.err, "run: ") {

@@ -102,6 +102,12 @@ func everyCommand(t *testing.T, command func(args ...string) *exec.Cmd) {
 	run("", 0, "status", "--orphans")
 	run("", 0, "collect", "--dry-run")
 	run("", 0, "collect", "--json")
+	run("", 0, "backup", dir+"-copy")
+	tape := run("", 0, "backup", "-")
+	run("", 5, "restore", dir+"-copy")
+	for at, from := range []string{dir + "-copy", "-"} { // into directories of their own: the last --dir counts
+		run(tape, 0, "restore", from, "--dir", dir+"-restored"+string(rune('0'+at)))
+	}
 	run("", 0, "recover")
 	run("", 0, "set", "on_dead_owner=recover")
 	from, failed := importDirs(t, map[string]string{

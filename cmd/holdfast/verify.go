@@ -13,27 +13,27 @@ import (
 )
 
 func (a *app) verifyCmd() *cobra.Command {
-	return &cobra.Command{
+	var v holdfast.VerifyOptions
+	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole store, every payload included; changes nothing",
 		Long: `Check the whole store, every payload included, and change nothing. The runs of a deep
 queue are blocks of its pending messages that lie in files of their own, and count as
 objects. Where one is damaged its messages are not counted, and neither are the objects
 that nothing refers to; in JSON orphans is -1 then. What else is not as it must be is told
-in faults, each with a code: state, run, payload, counters, file or lock.`,
+in faults, each with a code: state, run, payload, counters, file or lock.
+
+Work goes on meanwhile: what is told is true of one revision, the one that is named.
+
+Exit codes: 0, no fault; 3, faults, or no store to look at; 4, the looking failed, which
+says nothing about the store; 2, usage.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := a.lookOptions()
-			var v holdfast.VerifyOptions
-			if !a.json && a.tty(a.stderr) {
-				v.Progress = func(done, total int64) {
-					fmt.Fprintf(a.stderr, "\r%d of %d MiB\x1b[K", done>>20, total>>20)
-				}
-			}
+			var over func()
+			v.Progress, over = a.progress()
 			r, err := a.engine.verify(cmd.Context(), a.dir, o, v)
-			if v.Progress != nil {
-				fmt.Fprint(a.stderr, "\r\x1b[K")
-			}
+			over()
 			if err != nil {
 				return err
 			}
@@ -48,12 +48,33 @@ in faults, each with a code: state, run, payload, counters, file or lock.`,
 			return nil
 		},
 	}
+	cmd.Flags().IntVar(&v.Workers, "workers", 0, "read payloads in so many places at once, from 1 to 64 (default: one for each CPU, at most 8)")
+	return cmd
+}
+
+// progress gives what tells people on a terminal how many bytes are done, and what wipes
+// that out again; nil and a no-op for others.
+func (a *app) progress() (tell func(done, total int64), over func()) {
+	if a.json || !a.tty(a.stderr) {
+		return nil, func() {}
+	}
+	last := int64(-1)
+	tell = func(done, total int64) {
+		if done>>20 != last {
+			last = done >> 20
+			fmt.Fprintf(a.stderr, "\r%d of %d MiB\x1b[K", last, total>>20)
+		}
+	}
+	return tell, func() { fmt.Fprint(a.stderr, "\r\x1b[K") }
 }
 
 func (a *app) printReport(ctx context.Context, r holdfast.Report) {
 	if a.json {
 		if r.Faults == nil {
 			r.Faults = []holdfast.Fault{}
+		}
+		if r.Orphaned == nil {
+			r.Orphaned = []holdfast.Orphan{}
 		}
 		a.printJSON(r)
 		return
@@ -80,7 +101,19 @@ func (a *app) printReport(ctx context.Context, r holdfast.Report) {
 		a.printf(", %s among them", plural(r.Runs, "run"))
 	}
 	a.printf("; revision %d\n", r.Revision)
+	if r.Processing > 0 {
+		a.printf("%s claimed, %d of them overdue\n", plural(r.Processing, "message"), r.Overdue)
+	}
+	if r.OldestFailed != nil {
+		a.printf("the oldest failed message failed at %s\n", when(*r.OldestFailed))
+	}
+	if r.OpenImports > 0 {
+		a.printf("%s open\n", plural(r.OpenImports, "import"))
+	}
 	a.printOrphans(r.Orphans, r.OrphanBytes, r.Temps)
+	if len(r.Orphaned) > 0 {
+		a.printf("the oldest of these objects is of %s\n", when(r.Orphaned[0].Modified))
+	}
 }
 
 // counted reports whether the store could be read: one that was has an id.

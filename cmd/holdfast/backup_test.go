@@ -1,0 +1,95 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	holdfast "example.com/holdfast/v2"
+)
+
+type restoredLine struct {
+	Dir string `json:"dir"`
+	holdfast.Restored
+}
+
+// A store is copied and restored by the command, as a directory and as a stream, and each
+// refusal has its code.
+func TestBackupAndRestore(t *testing.T) {
+	s := newStore(t)
+	s.must("enqueue", "mail", `{"n":1}`, "--id", "a")
+	s.must("enqueue", "mail", `{"n":2}`, "--id", "b")
+	claimed := decode[claimLine](t, s.must("claim", "mail", "--lease", "none", "--json"))
+	dir := t.TempDir()
+	copied, tape := filepath.Join(dir, "copy"), filepath.Join(dir, "copy.tar")
+
+	b := decode[holdfast.BackupReport](t, s.must("backup", copied, "--json"))
+	if b.Messages != 2 || b.Files != 4 || b.Bytes == 0 {
+		t.Errorf("%+v", b)
+	}
+	if got := s.run("backup", copied); got.code != exitRefused || !strings.Contains(got.err, "give another directory") {
+		t.Errorf("again: %+v", got)
+	}
+	got := s.run("backup", "-", "--json")
+	if got.code != 0 || decode[holdfast.BackupReport](t, got.err).Store != b.Store || os.WriteFile(tape, []byte(got.out), 0o600) != nil {
+		t.Fatalf("as a stream: %d, %s", got.code, got.err)
+	}
+	if got := (&session{t: t, dir: s.dir, tty: true}).run("backup", "-"); got.code != exitUsage || got.out != "" {
+		t.Errorf("to a terminal: %+v", got)
+	}
+	s.refused(exitUsage, "invalid", "backup", filepath.Join(s.dir, "copy"))
+	s.refused(exitRefused, "exists", "restore", copied)
+
+	for name, from := range map[string]string{"directory": copied, "file": tape, "stdin": "-"} {
+		r := &session{t: t, dir: filepath.Join(dir, "restored-"+name)}
+		l := decode[restoredLine](t, r.mustFeed(got.out, "restore", from, "--json"))
+		if l.Dir != r.dir || l.CopyOf != b.Store || l.Store == b.Store || l.Returned != 1 || l.Messages != 2 {
+			t.Errorf("%s: %+v", name, l)
+		}
+		r.refused(exitUsage, "invalid_receipt", "ack", claimed.Receipt)
+		if c := decode[claimLine](t, r.must("claim", "mail", "--json")); c.ID != claimed.ID || c.Attempt != 2 {
+			t.Errorf("%s: claimed %+v", name, c)
+		}
+		r.must("verify")
+	}
+	text := (&session{t: t, dir: filepath.Join(dir, "told")}).must("restore", copied)
+	if !strings.Contains(text, "restored a store in ") || !strings.Contains(text, "1 message had been claimed and will be delivered again\n") {
+		t.Errorf("for people: %q", text)
+	}
+
+	fresh := &session{t: t, dir: filepath.Join(dir, "fresh")}
+	if err := os.Remove(filepath.Join(copied, "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	if l := decode[errorLine](t, fresh.refused(exitRefused, "bad_copy", "restore", copied).err); !strings.Contains(l.Error, "manifest.json") {
+		t.Errorf("%+v", l)
+	}
+	fresh.refused(exitIO, "io", "restore", filepath.Join(dir, "nowhere"))
+	if err := os.MkdirAll(filepath.Join(fresh.dir, ".fs-safe-queue-v2.restoring"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"restore", tape}, {"init"}, {"status"}} {
+		l := decode[errorLine](t, fresh.refused(exitOperator, "interrupted_restore", args...).err)
+		if l.Run != "rm -r "+fresh.dir+"/.fs-safe-queue-v2.restoring" {
+			t.Errorf("%q: %+v", args, l)
+		}
+	}
+}
+
+// A damaged payload stops a backup, and the next command is the one that names them all.
+func TestBackupOfADamagedStore(t *testing.T) {
+	s := &session{t: t, dir: filepath.Join(t.TempDir(), "store")}
+	s.must("init")
+	s.must("enqueue", "chat", `"whole"`, "--id", "m")
+	payloads, err := filepath.Glob(filepath.Join(s.dir, ".fs-safe-queue-v2", "objects", "*", "payload.json"))
+	if err != nil || len(payloads) != 1 || os.WriteFile(payloads[0], []byte(`"wh0le"`), 0o600) != nil {
+		t.Fatal(payloads, err)
+	}
+	l := decode[errorLine](t, s.refused(exitRefused, "damaged", "backup", s.dir+"-copy").err)
+	if !strings.Contains(l.Error, "chat/m") || l.Run != "holdfast verify --dir "+s.dir {
+		t.Errorf("%+v", l)
+	}
+}
