@@ -55,7 +55,7 @@ func withLeftovers(d *crashtest.Disk) {
 	if d != nil {
 		space := crashDir + "/" + namespaceDir + "/"
 		d.WriteRaw(space+stateTemp(token{9}), []byte("half"))
-		d.MkdirAll(space + objectsDir + "/" + token{8}.String()) // of an object that was being made
+		d.MkdirAll(space + objectsDir + "/" + token{0, 0, 8}.String()) // of an object that was being made: the first by its name
 	}
 }
 

@@ -187,7 +187,7 @@ func interBounds(scene string) crashtest.InterleaveOptions {
 	case thorough && !raceDetector() && !testing.Short() && strings.HasPrefix(scene, "collect-"):
 		return crashtest.InterleaveOptions{Losses: 1, Preemptions: 1, MaxSchedules: 150, Random: 50} // its operations are many
 	case thorough && !raceDetector() && !testing.Short():
-		return crashtest.InterleaveOptions{Losses: 1}
+		return crashtest.InterleaveOptions{MaxSchedules: 100, Random: 20, Kills: 1, Losses: 1}
 	case thorough && !raceDetector():
 	default:
 		o.MaxSchedules, o.Random = 10, 3

@@ -18,6 +18,8 @@ import (
 // recordedRuns are the operations of every scenario of the crash tests, and of what else
 // has rows of its own.
 func recordedRuns(t *testing.T) []opRun {
+	// The same tokens whatever ran before: a collection goes by the names of objects.
+	defer processes.Store(processes.Swap(1 << 40))
 	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), reserveRuns(t), refusedRuns(t), uncertainRuns(t))
 	for _, r := range runs {
 		if len(r.ops) == 0 {

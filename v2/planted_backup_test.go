@@ -28,10 +28,12 @@ var backupBugs = []planted.Bug{
 	if c.progress != nil {
 		c.progress(0, 0)
 	}
-	err = errors.Join(err, s.submit(ctx, &call{decide: func(v *view) error {
+	if e := s.submit(ctx, &call{decide: func(v *view) error {
 		c.text = encodeState(nil, v.draft.base)
 		return nil
-	}}))
+	}}); err == nil {
+		err = e
+	}
 `)),
 	bug("backup: of a state that may not last", "TestBackupRefuses$",
 		edit("backup.go", "	if !v.settled {\n", "	if false {\n")),

@@ -68,7 +68,7 @@ var commitBugs = []planted.Bug{
 		edit("commit.go", "e == nil && info.Identity == s.cached.info.Identity {", "e == nil && info.Identity == s.cached.info.Identity && false {")),
 	bug("parent synced before the rename", "TestCrash$/^ack$",
 		edit("commit.go", "	if err := w.put(s); err != nil {", "	if err := parent.Sync(); err != nil {\n		w.drop()\n		return err\n	}\n	if err := w.put(s); err != nil {"),
-		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen(t, d, w, err)\n	}\n	s.adopt", "	s.adopt")),
+		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen(t, d, w, err)\n	}\n	s.counted", "	s.counted")),
 	bug("owner record blanked before the last sync", "TestCrashThenLook$/^ack$",
 		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen", "	_, _ = t.pins.lock.WriteAt([]byte(blankRecord), 0)\n	if err := parent.Sync(); err != nil {\n		return s.leaveOpen")),
 	bug("lock released before the last sync", "TestChangesAreMadeAlone$",

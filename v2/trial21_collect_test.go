@@ -27,7 +27,7 @@ type halt struct {
 
 func (h *halt) plan() crashtest.Plan {
 	return crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-		if op == fsguard.OpExchange {
+		if isCommitPoint(op, path) {
 			h.once.Do(func() {
 				close(h.reached)
 				<-h.on
