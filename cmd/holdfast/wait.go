@@ -62,7 +62,7 @@ is not settled is not complete.`,
 // wait waits and prints the final status; within may be forEver.
 func (a *app) wait(ctx context.Context, o queue.WaitOptions, within time.Duration) error {
 	if within == 0 {
-		return a.lookOnce(ctx, o)
+		return a.lookOnce(ctx, o, 0)
 	}
 	var st queue.Status
 	var m *messageLine
@@ -82,7 +82,7 @@ func (a *app) wait(ctx context.Context, o queue.WaitOptions, within time.Duratio
 		a.printWaited(ctx, st, m)
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && context.Cause(waiting) == errTimedOut:
-		return a.waitedFor(ctx, o, within)
+		return a.lookOnce(ctx, o, within) // it may be complete by now
 	case interrupted(err):
 		return &stoppedError{"stopped waiting"}
 	}
@@ -99,22 +99,6 @@ func (a *app) openToWait(ctx context.Context, dir string, o *holdfast.Options) (
 		return a.engine.look(ctx, dir, o)
 	}
 	return s, err
-}
-
-// waitedFor prints where the queues stand when the time is over.
-func (a *app) waitedFor(ctx context.Context, o queue.WaitOptions, within time.Duration) error {
-	var late error
-	err := a.withLook(ctx, func(s store) error {
-		st, err := s.Status(ctx, queue.StatusOptions{Queues: o.Queues})
-		if err == nil {
-			late = a.notComplete(ctx, o, st, within)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return late
 }
 
 // notComplete prints the status, and gives the error that says what is not complete.

@@ -69,7 +69,7 @@ func (a *app) printWaited(ctx context.Context, st queue.Status, m *messageLine) 
 }
 
 // lookOnce is a wait without waiting.
-func (a *app) lookOnce(ctx context.Context, o queue.WaitOptions) error {
+func (a *app) lookOnce(ctx context.Context, o queue.WaitOptions, within time.Duration) error {
 	var late error
 	err := a.withLook(ctx, func(s store) error {
 		st, err := s.Status(ctx, queue.StatusOptions{Queues: o.Queues})
@@ -83,7 +83,7 @@ func (a *app) lookOnce(ctx context.Context, o queue.WaitOptions) error {
 		case done:
 			a.printWaited(ctx, st, m)
 		default:
-			late = a.notComplete(ctx, o, st, 0)
+			late = a.notComplete(ctx, o, st, within)
 		}
 		return nil
 	})

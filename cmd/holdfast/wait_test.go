@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/holdfast/queue"
 )
 
 func TestWait(t *testing.T) {
@@ -42,6 +44,28 @@ func TestWait(t *testing.T) {
 	s.must("ack", c.Receipt)
 	if st := decode[statusLine](t, s.must("wait", "chat", "--json", "--timeout", "60s")); !st.Queues["chat"].Complete {
 		t.Errorf("complete: %+v", st)
+	}
+}
+
+// A lateStore is complete when the time to wait for that is over.
+type lateStore struct{ store }
+
+func (*lateStore) Close() error { return nil }
+
+func (*lateStore) Wait(ctx context.Context, _ queue.WaitOptions) (queue.Status, error) {
+	<-ctx.Done()
+	return queue.Status{}, ctx.Err()
+}
+
+func (*lateStore) Status(context.Context, queue.StatusOptions) (queue.Status, error) {
+	return queue.Status{Settled: true}, nil
+}
+
+// What the last look finds counts: nobody is shown that all is done and told that it is not.
+func TestWaitThatEndsComplete(t *testing.T) {
+	s := &session{t: t, dir: "/fake", engine: with(&lateStore{})}
+	if st := decode[statusLine](t, s.must("wait", "--timeout", "1ms", "--json")); !st.Settled {
+		t.Errorf("%+v", st)
 	}
 }
 
