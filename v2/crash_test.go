@@ -27,7 +27,7 @@ func smaller(o crashtest.Options) crashtest.Options {
 // goroutines run the same code. All are explored without it.
 func fewer(o crashtest.Options) crashtest.Options {
 	if raceDetector() {
-		o.Every = 5
+		o.Every = 9
 	}
 	return o
 }
