@@ -24,6 +24,9 @@ func decodeBody(w http.ResponseWriter, r *http.Request, most int64, v any) error
 	if err != nil || kind != "application/json" {
 		return &ownError{"media_type", "the body must be JSON: send Content-Type: application/json"}
 	}
+	if r.URL.RawQuery != "" {
+		return badf("this request takes its arguments in the body, and none in the query")
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var long *http.MaxBytesError
 	switch {
@@ -43,11 +46,19 @@ func decodeJSON(body []byte, v any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return badf("%s: a %s cannot stand there", wrong.Field, wrong.Value)
+		return badf("%s: a %s cannot stand there", fieldPath(wrong.Field), wrong.Value)
 	case err != nil:
 		return badf("the body is not as it must be: %v", err)
 	}
 	return nil
+}
+
+// fieldPath leaves out of a path the types that fields are embedded by, which are no part
+// of the request. They end in In, and no field's name has a capital letter.
+func fieldPath(path string) string {
+	parts := strings.Split(path, ".")
+	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.HasSuffix(p, "In") })
+	return strings.Join(parts, ".")
 }
 
 // checkFields checks the names of an object's fields, and of those of the objects in them;

@@ -38,11 +38,13 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"within a batch":      {"/v1/enqueue-batch", `{"queue":"a","messages":[{"payload":1},{"payload":1,"idd":"x"}]}`, "messages[1]"},
 		"missing in a batch":  {"/v1/enqueue-batch", `{"queue":"a","messages":[{"id":"x"}]}`, "payload is missing"},
 		"an empty batch":      {"/v1/enqueue-batch", `{"queue":"a","messages":[]}`, "from 1 to"},
+		"its type embedded":   {"/v1/retry", `{"receipt":1}`, "!receipt: a number cannot stand there"},
+		"in a query":          {"/v1/claim?max=5", `{"queue":"a","lease_ms":1}`, "none in the query"},
 		"a batch of no array": {"/v1/enqueue-batch", `{"queue":"a","messages":{}}`, "messages is not an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := s.post(c.path, c.body)
-			if l := refused(t, status, body, http.StatusBadRequest, "bad_request"); !strings.Contains(l.Error, c.want) {
+			if l := refused(t, status, body, http.StatusBadRequest, "bad_request"); !strings.Contains("!"+l.Error, c.want) {
 				t.Errorf("got %q, want %q in it", l.Error, c.want)
 			}
 		})
