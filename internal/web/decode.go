@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"example.com/holdfast/queue"
 )
 
 // decodeBody reads the JSON object of a request into v, a pointer to a struct. It takes
@@ -88,14 +90,8 @@ func checkFields(text []byte, t reflect.Type) error {
 			return badf("the value of %s is not JSON", name)
 		}
 		if e := field.Type; e.Kind() == reflect.Slice && e.Elem().Kind() == reflect.Struct {
-			var elements []json.RawMessage
-			if err := json.Unmarshal(value, &elements); err != nil {
-				return badf("%s is not an array", name)
-			}
-			for i, element := range elements {
-				if err := checkFields(element, e.Elem()); err != nil {
-					return badf("%s[%d]: %v", name, i, err)
-				}
+			if err := checkElements(name, value, e.Elem()); err != nil {
+				return err
 			}
 		}
 	}
@@ -109,6 +105,28 @@ func checkFields(text []byte, t reflect.Type) error {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return badf("more follows the body's object")
+	}
+	return nil
+}
+
+// checkElements is checkFields for each object of an array. It stops at the first that is
+// wrong and at the bound: a body of nothing but commas would else become gigabytes.
+func checkElements(name string, text []byte, t reflect.Type) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return badf("%s is not an array", name)
+	}
+	for i := 0; d.More(); i++ {
+		if i == queue.MaxUpdate {
+			return badf("%s has more than %d elements", name, queue.MaxUpdate)
+		}
+		var element json.RawMessage
+		if err := d.Decode(&element); err != nil {
+			return badf("%s[%d] is not JSON", name, i)
+		}
+		if err := checkFields(element, t); err != nil {
+			return badf("%s[%d]: %v", name, i, err)
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,8 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"an empty batch":      {"/v1/enqueue-batch", `{"queue":"a","messages":[]}`, "from 1 to"},
 		"its type embedded":   {"/v1/retry", `{"receipt":1}`, "!receipt: a number cannot stand there"},
 		"in a query":          {"/v1/claim?max=5", `{"queue":"a","lease_ms":1}`, "none in the query"},
+		"a batch of too many": {"/v1/enqueue-batch", `{"queue":"a","messages":[` + strings.Repeat(`{"payload":1},`, 10000) + `{"payload":1}]}`, "more than 10000"},
+		"a batch of null":     {"/v1/enqueue-batch", `{"queue":"a","messages":null}`, "not an array"},
 		"a batch of no array": {"/v1/enqueue-batch", `{"queue":"a","messages":{}}`, "messages is not an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +86,21 @@ func TestMediaTypeAndSize(t *testing.T) {
 	refused(t, status, body, http.StatusRequestEntityTooLarge, "body_too_large")
 	status, body = s.post("/v1/enqueue", `{"queue":"mail","payload":"`+strings.Repeat("x", 16<<20)+`"}`)
 	refused(t, status, body, http.StatusRequestEntityTooLarge, "too_large")
+}
+
+// What is no batch costs no more than its bytes: one that is wrong at its start is not taken
+// apart to its end.
+func TestABatchOfNothingCostsLittle(t *testing.T) {
+	body := []byte(`{"queue":"a","messages":[` + strings.Repeat("0,", 1<<20) + `0]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := decodeJSON(body, &enqueueBatchIn{}); err == nil {
+		t.Fatal("it was taken")
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16*uint64(len(body)) {
+		t.Errorf("a body of %d bytes took %d bytes of memory", len(body), took)
+	}
 }
 
 // Whatever the bytes: no panic, and what is taken has each field by its exact name, once.
