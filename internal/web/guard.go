@@ -74,6 +74,7 @@ func (s *Server) authorised(next http.Handler) http.Handler {
 		sum := sha256.Sum256([]byte(given))
 		if subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 || !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="holdfast"`)
+			w.Header().Set("Connection", "close") // who has no token is not to keep a descriptor
 			refuse(w, "unauthorized", `the token is missing or wrong: send "Authorization: Bearer TOKEN", with what stands in the token file`)
 			return
 		}
