@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +48,7 @@ type app struct {
 	undone  tally  // changes whose lines were not yet written to stdout
 }
 
-// Main runs one command and returns its exit code. SIGINT and SIGTERM end it
+// Main runs one command and returns its exit code. SIGINT, SIGTERM and SIGHUP end it
 // after the commit in flight; a second one ends it at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal()
@@ -78,7 +79,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 		a.command = cmd.CommandPath()
 		a.report(err)
 	}
-	if err := a.flush(); err != nil {
+	switch err := a.flush(); {
+	case errors.Is(err, syscall.EPIPE) && a.undone.n == 0:
+		a.worst = worse(a.worst, exitIO) // who reads has had enough, and misses nothing that was done
+	case err != nil:
 		a.report(a.undone.unwritten(err))
 	}
 	return a.worst

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,8 @@ func aboutCopy(err error, to string) error {
 	switch {
 	case errors.Is(err, queue.ErrDamaged):
 		return about(err, facts{run: "holdfast verify --dir {dir}"})
+	case errors.Is(err, fs.ErrNotExist) && to != "-":
+		return about(err, facts{advice: "make the directory that it is to lie in first", place: to})
 	case errors.Is(err, holdfast.ErrNotEmpty), errors.Is(err, holdfast.ErrUnsafe) && to != "-":
 		return about(err, facts{advice: "give another directory", place: to})
 	}

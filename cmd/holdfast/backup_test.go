@@ -41,6 +41,12 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("to a terminal: %+v", got)
 	}
 	s.refused(exitUsage, "invalid", "backup", filepath.Join(s.dir, "copy"))
+	if got := s.run("backup", filepath.Join(dir, "no", "copy")); got.code != exitIO || !strings.Contains(got.err, "make the directory that it is to lie in first") {
+		t.Errorf("without its parent: %+v", got)
+	}
+	if got := (&session{t: t, dir: copied}).run("restore", copied); got.code != exitRefused || strings.Contains(got.err, "init") || !strings.Contains(got.err, "another directory") {
+		t.Errorf("into the copy: %+v", got)
+	}
 	s.refused(exitRefused, "exists", "restore", copied)
 
 	for name, from := range map[string]string{"directory": copied, "file": tape, "stdin": "-"} {

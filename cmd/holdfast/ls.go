@@ -166,6 +166,9 @@ func (a *app) listing(ctx context.Context, f pageFlags, again string, row func(*
 			a.unsettledListing(ctx, len(p.Entries) == 0)
 		}
 		a.printPage(p, row, shown == 0)
+		if a.out.Flush() != nil {
+			return nil // run tells it: nobody reads the pages to come
+		}
 		shown, left, o.After = shown+len(p.Entries), left-len(p.Entries), p.Next
 		if p.Next == "" {
 			return nil

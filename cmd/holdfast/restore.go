@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -36,7 +37,10 @@ delivered again, those that were enqueued since are gone.`,
 			r.Progress, over = a.progress()
 			out, err := a.restoreFrom(cmd.Context(), args[0], o, r)
 			over()
-			if err != nil {
+			switch {
+			case errors.Is(err, holdfast.ErrNotEmpty):
+				return about(err, facts{advice: "give another directory with --dir"})
+			case err != nil:
 				return a.aboutParent(err)
 			}
 			a.did("restored", "a store in "+a.dir)

@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -21,8 +23,12 @@ func TestTheSecondSignalEndsAtOnce(t *testing.T) {
 		"ignored by who started it": {"trap '' INT; ", syscall.SIGINT, 130},
 		"interrupt":                 {"", syscall.SIGINT, 130},
 		"terminate":                 {"", syscall.SIGTERM, 143},
+		"the terminal went away":    {"", syscall.SIGHUP, 129},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if try.signal == syscall.SIGHUP && signal.Ignored(syscall.SIGHUP) {
+				skip(t, "SIGHUP is ignored here, as by nohup")
+			}
 			s := newStore(t)
 			fifo := s.fifo(".go")
 			s.must("enqueue", "chat", "1", "--id", "m")
@@ -61,5 +67,52 @@ func TestTheSecondSignalEndsAtOnce(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got, try.want)
 			}
 		})
+	}
+}
+
+// A reader that has gone ends no command by a signal: what was done is told, a worker goes
+// on, and what only looked ends quietly.
+func TestAReaderThatIsGone(t *testing.T) {
+	s := newStore(t)
+	broken := func() *os.File {
+		t.Helper()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		t.Cleanup(func() { w.Close() })
+		return w
+	}
+	run := func(args ...string) answer {
+		t.Helper()
+		var errs strings.Builder
+		cmd := cliCommand(s.dir, args...)
+		cmd.Stdout, cmd.Stderr = broken(), &errs
+		if err := cmd.Run(); cmd.ProcessState == nil || !cmd.ProcessState.Exited() {
+			t.Fatalf("%q: %v %s", args, err, errs.String())
+		}
+		return answer{code: cmd.ProcessState.ExitCode(), err: errs.String()}
+	}
+	if got := run("enqueue", "mail", "1", "--id", "m"); got.code != exitIO || !strings.HasPrefix(got.err, "holdfast: accepted mail m, but") {
+		t.Errorf("%+v", got)
+	}
+	if got := run("ls", "mail"); got.code != exitIO || got.err != "" {
+		t.Errorf("%+v", got)
+	}
+	got := run("claim", "mail")
+	if rows := lines(got.err); got.code != exitIO || len(rows) != 2 {
+		t.Errorf("%+v", got)
+	} else {
+		s.must("release", rows[1])
+	}
+
+	cmd := cliCommand(s.dir, "work", "mail", "-v", "--until-complete", "--", "/bin/sh", "-c", "echo said; echo said >&2")
+	cmd.Stdout, cmd.Stderr = broken(), broken()
+	if err := cmd.Run(); err != nil {
+		t.Errorf("a worker whose log nobody reads: %v", err)
+	}
+	if st := decode[statusLine](t, s.must("status", "--json")); st.Queues["mail"].Counters.Completed != 1 {
+		t.Errorf("%+v", st)
 	}
 }

@@ -218,6 +218,17 @@ func TestTopFitsEveryWindow(t *testing.T) {
 	}
 }
 
+// On a phone a question about long names is whole, where the window has lines for it.
+func TestTopAsksWhole(t *testing.T) {
+	v := topSurvey()
+	id := strings.Repeat("x", 125) + "end"
+	v.claims[0].ID, v.claims[0].Label = id, strings.Repeat("l", 128)
+	b := newTopBench(t, &topFake{view: v}, 40, 20)
+	b.press("2 x")
+	b.has("xxend")
+	b.has("it. [y/N]")
+}
+
 // A change is made after y and after no other key, to what was named in the question.
 func TestTopAsksBeforeEveryDeed(t *testing.T) {
 	for _, try := range []struct{ keys, question, did string }{

@@ -230,17 +230,19 @@ func (m *topModel) wrapped(text string) []string {
 	return strings.Split(ansi.Wrap(text, m.width, ""), "\n")
 }
 
-// footLines is the most lines that a question or an answer may take.
+// footLines is the most lines that an answer may take, and a question where the window has
+// no more.
 const footLines = 4
 
-// foot gives what is asked or was said, and the keys. A question is never cut: in a
-// narrow window it takes more lines.
+// foot gives what is asked or was said, and the keys. A question is cut only where the
+// window has no room for it: in a narrow one it takes more lines.
 func (m *topModel) foot() []string {
 	var lines []string
 	switch {
 	case m.ask != nil:
 		question := printable(m.ask.question())
-		lines = m.wrapped(cutCells(question, (footLines-1)*m.width-len(" [y/N]")) + " [y/N]")
+		room := max(footLines, m.height-headLines) - 1 // one to spare, for lines break between words
+		lines = m.wrapped(cutCells(question, room*m.width-len(" [y/N]")) + " [y/N]")
 		for i := range lines {
 			lines[i] = m.style.warn(lines[i])
 		}

@@ -36,7 +36,7 @@ func (a *app) workCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "work QUEUE [flags] -- COMMAND [ARG...]",
 		Short: "Run a command for each message",
-		Long: `Run a command for each message of a queue, until SIGINT or SIGTERM.
+		Long: `Run a command for each message of a queue, until SIGINT, SIGTERM or SIGHUP.
 
 The payload is the command's standard input. In its environment: HOLDFAST_QUEUE,
 HOLDFAST_ID, HOLDFAST_KEY, HOLDFAST_ATTEMPT, HOLDFAST_FENCE, HOLDFAST_RECEIPT, and
@@ -54,7 +54,7 @@ alive: nobody else gets its message until it has ended, or until the lease is ov
 Leases of processes that died, and those past their deadline, are reaped while this
 one runs.
 
-SIGINT and SIGTERM drain: nothing more is claimed, running commands may end within
+These drain: nothing more is claimed, running commands may end within
 --drain. Then they get SIGTERM, and SIGKILL 10 seconds later; when they have ended
 their messages go back, excused. A second signal ends this process at once.
 

@@ -267,3 +267,25 @@ func TestListsGoOnFromPageToPage(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// What a client has claimed that goes before it is answered goes back at once.
+func TestAClientThatGoesInItsClaim(t *testing.T) {
+	for _, path := range []string{"/v1/claim", "/v1/load"} {
+		s := newScene(t)
+		status, body := s.post("/v1/enqueue", `{"queue":"mail","id":"a","payload":1}`)
+		must[enqueuedLine](t, status, body)
+		ctx, leave := context.WithCancel(t.Context())
+		s.store.leave = leave
+		body = `{"queue":"mail","lease_ms":86400000}`
+		if path == "/v1/load" {
+			body = `{"queue":"mail","id":"a","lease_ms":86400000}`
+		}
+		if status, body := s.send(request("POST", path, body).WithContext(ctx)); status == 200 {
+			t.Errorf("%s: it was given %s", path, body)
+		}
+		status, body = s.get("/v1/message?queue=mail&id=a")
+		if e := must[entriesLine](t, status, body).Entries[0]; e.State != "ready" || e.Attempts != e.Excused {
+			t.Errorf("%s: %+v", path, e)
+		}
+	}
+}

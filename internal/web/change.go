@@ -153,7 +153,27 @@ func (s *Server) claimNow(ctx context.Context, name string, o queue.ClaimOptions
 	if u != nil {
 		c = queue.Claimed{Deliveries: u.Deliveries, Damaged: u.Damaged}
 	}
+	if err := s.stillThere(ctx, c.Deliveries); err != nil {
+		return claimedLine{}, err
+	}
 	return claimedOf(c.Deliveries, c.Damaged), nil
+}
+
+// stillThere releases what was claimed for a client that has gone meanwhile, and says that
+// it has: nobody could have the messages before their deadline else. Where that fails, or
+// the client goes only now, they come back then.
+func (s *Server) stillThere(ctx context.Context, claimed []queue.Delivery) error {
+	if len(claimed) == 0 || ctx.Err() != context.Canceled {
+		return nil
+	}
+	var all []queue.Change
+	for _, d := range claimed {
+		all = append(all, queue.ReleaseChange{Receipt: d.Receipt})
+	}
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveWithin)
+	defer cancel()
+	_, _ = s.Store.Update(own, all...) // there is nobody to tell
+	return ctx.Err()
 }
 
 type loadIn struct {
@@ -178,6 +198,9 @@ func load(ctx context.Context, s *Server, in loadIn) (deliveryLine, error) {
 		return deliveryLine{}, errors.New("the load happened, and what it gave is not known; load it again when its lease is over")
 	case u != nil:
 		d = u.Deliveries[0]
+	}
+	if err := s.stillThere(ctx, []queue.Delivery{d}); err != nil {
+		return deliveryLine{}, err
 	}
 	return deliveryOf(d), nil
 }

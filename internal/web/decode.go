@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"example.com/holdfast/queue"
 )
 
 // decodeBody reads the JSON object of a request into v, a pointer to a struct. It takes
@@ -23,6 +25,9 @@ func decodeBody(w http.ResponseWriter, r *http.Request, most int64, v any) error
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		return &ownError{"media_type", "the body must be JSON: send Content-Type: application/json"}
+	}
+	if r.URL.RawQuery != "" {
+		return badf("this request takes its arguments in the body, and none in the query")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var long *http.MaxBytesError
@@ -43,11 +48,19 @@ func decodeJSON(body []byte, v any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return badf("%s: a %s cannot stand there", wrong.Field, wrong.Value)
+		return badf("%s: a %s cannot stand there", fieldPath(wrong.Field), wrong.Value)
 	case err != nil:
 		return badf("the body is not as it must be: %v", err)
 	}
 	return nil
+}
+
+// fieldPath leaves out of a path the types that fields are embedded by, which are no part
+// of the request. They end in In, and no field's name has a capital letter.
+func fieldPath(path string) string {
+	parts := strings.Split(path, ".")
+	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.HasSuffix(p, "In") })
+	return strings.Join(parts, ".")
 }
 
 // checkFields checks the names of an object's fields, and of those of the objects in them;
@@ -77,14 +90,8 @@ func checkFields(text []byte, t reflect.Type) error {
 			return badf("the value of %s is not JSON", name)
 		}
 		if e := field.Type; e.Kind() == reflect.Slice && e.Elem().Kind() == reflect.Struct {
-			var elements []json.RawMessage
-			if err := json.Unmarshal(value, &elements); err != nil {
-				return badf("%s is not an array", name)
-			}
-			for i, element := range elements {
-				if err := checkFields(element, e.Elem()); err != nil {
-					return badf("%s[%d]: %v", name, i, err)
-				}
+			if err := checkElements(name, value, e.Elem()); err != nil {
+				return err
 			}
 		}
 	}
@@ -98,6 +105,28 @@ func checkFields(text []byte, t reflect.Type) error {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return badf("more follows the body's object")
+	}
+	return nil
+}
+
+// checkElements is checkFields for each object of an array. It stops at the first that is
+// wrong and at the bound: a body of nothing but commas would else become gigabytes.
+func checkElements(name string, text []byte, t reflect.Type) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return badf("%s is not an array", name)
+	}
+	for i := 0; d.More(); i++ {
+		if i == queue.MaxUpdate {
+			return badf("%s has more than %d elements", name, queue.MaxUpdate)
+		}
+		var element json.RawMessage
+		if err := d.Decode(&element); err != nil {
+			return badf("%s[%d] is not JSON", name, i)
+		}
+		if err := checkFields(element, t); err != nil {
+			return badf("%s[%d]: %v", name, i, err)
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -38,11 +39,15 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"within a batch":      {"/v1/enqueue-batch", `{"queue":"a","messages":[{"payload":1},{"payload":1,"idd":"x"}]}`, "messages[1]"},
 		"missing in a batch":  {"/v1/enqueue-batch", `{"queue":"a","messages":[{"id":"x"}]}`, "payload is missing"},
 		"an empty batch":      {"/v1/enqueue-batch", `{"queue":"a","messages":[]}`, "from 1 to"},
+		"its type embedded":   {"/v1/retry", `{"receipt":1}`, "!receipt: a number cannot stand there"},
+		"in a query":          {"/v1/claim?max=5", `{"queue":"a","lease_ms":1}`, "none in the query"},
+		"a batch of too many": {"/v1/enqueue-batch", `{"queue":"a","messages":[` + strings.Repeat(`{"payload":1},`, 10000) + `{"payload":1}]}`, "more than 10000"},
+		"a batch of null":     {"/v1/enqueue-batch", `{"queue":"a","messages":null}`, "not an array"},
 		"a batch of no array": {"/v1/enqueue-batch", `{"queue":"a","messages":{}}`, "messages is not an array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := s.post(c.path, c.body)
-			if l := refused(t, status, body, http.StatusBadRequest, "bad_request"); !strings.Contains(l.Error, c.want) {
+			if l := refused(t, status, body, http.StatusBadRequest, "bad_request"); !strings.Contains("!"+l.Error, c.want) {
 				t.Errorf("got %q, want %q in it", l.Error, c.want)
 			}
 		})
@@ -81,6 +86,21 @@ func TestMediaTypeAndSize(t *testing.T) {
 	refused(t, status, body, http.StatusRequestEntityTooLarge, "body_too_large")
 	status, body = s.post("/v1/enqueue", `{"queue":"mail","payload":"`+strings.Repeat("x", 16<<20)+`"}`)
 	refused(t, status, body, http.StatusRequestEntityTooLarge, "too_large")
+}
+
+// What is no batch costs no more than its bytes: one that is wrong at its start is not taken
+// apart to its end.
+func TestABatchOfNothingCostsLittle(t *testing.T) {
+	body := []byte(`{"queue":"a","messages":[` + strings.Repeat("0,", 1<<20) + `0]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := decodeJSON(body, &enqueueBatchIn{}); err == nil {
+		t.Fatal("it was taken")
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16*uint64(len(body)) {
+		t.Errorf("a body of %d bytes took %d bytes of memory", len(body), took)
+	}
 }
 
 // Whatever the bytes: no panic, and what is taken has each field by its exact name, once.

@@ -32,12 +32,24 @@ func guarded(next http.Handler) http.Handler {
 			refuse(w, "host", "this server is only reached by a loopback address or localhost")
 			return
 		}
-		if err := origin.Check(r); err != nil {
+		if err := origin.Check(asChange(r)); err != nil {
 			refuse(w, "cross_origin", "a page of another origin may not ask this server")
 			return
 		}
 		next.ServeHTTP(&plainErrors{ResponseWriter: w}, r)
 	})
+}
+
+// asChange makes what looks be judged as what changes is: the check of net/http lets every
+// GET through, and another origin's page is not to make us look either, as it could with
+// open metrics. A link that leads to the page is followed.
+func asChange(r *http.Request) *http.Request {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		return r
+	}
+	change := *r
+	change.Method = http.MethodPost
+	return &change
 }
 
 // localHost reports whether host, with or without a port, is a loopback address or
@@ -62,6 +74,7 @@ func (s *Server) authorised(next http.Handler) http.Handler {
 		sum := sha256.Sum256([]byte(given))
 		if subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 || !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="holdfast"`)
+			w.Header().Set("Connection", "close") // who has no token is not to keep a descriptor
 			refuse(w, "unauthorized", `the token is missing or wrong: send "Authorization: Bearer TOKEN", with what stands in the token file`)
 			return
 		}

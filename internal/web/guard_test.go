@@ -107,6 +107,27 @@ func TestOtherOrigins(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct {
+		path, site, mode string
+		want             int
+	}{
+		"its own page looks":        {"/v1/status", "same-origin", "cors", 200},
+		"its own page's files":      {"/page.js", "same-origin", "no-cors", 200},
+		"typed, or a bookmark":      {"/", "none", "navigate", 200},
+		"a link from elsewhere":     {"/", "cross-site", "navigate", 200},
+		"another site looks":        {"/v1/status", "cross-site", "cors", 403},
+		"another site loads":        {"/metrics", "cross-site", "no-cors", 403},
+		"another port's page loads": {"/page.js", "same-site", "no-cors", 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request("GET", c.path, "")
+			r.Header.Set("Sec-Fetch-Site", c.site)
+			r.Header.Set("Sec-Fetch-Mode", c.mode)
+			if status, body := s.send(r); status != c.want {
+				t.Errorf("got %d, want %d: %s", status, c.want, body)
+			}
+		})
+	}
 	r := request("OPTIONS", "/v1/enqueue", "")
 	r.Header.Set("Origin", "https://evil.example")
 	r.Header.Set("Access-Control-Request-Method", "POST")

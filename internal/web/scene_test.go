@@ -25,6 +25,7 @@ type webStore struct {
 	queue.Store
 	stats   holdfast.Stats
 	refuse  error                                           // what every change of a message answers
+	leave   func()                                          // is called when something was claimed
 	resolve func(*queue.UncertainError) (bool, error)       // nil: it must not be asked
 	waits   func(ctx context.Context, q ...string) error    // nil: the store's own
 	status  func(queue.StatusOptions) (queue.Status, error) // nil: the store's own
@@ -49,7 +50,17 @@ func (s *webStore) Claim(ctx context.Context, q string, o queue.ClaimOptions) (q
 	if s.refuse != nil {
 		return queue.Claimed{}, s.refuse
 	}
+	if s.leave != nil {
+		defer s.leave()
+	}
 	return s.Store.Claim(ctx, q, o)
+}
+
+func (s *webStore) Load(ctx context.Context, q, id string, o queue.LoadOptions) (queue.Delivery, error) {
+	if s.leave != nil {
+		defer s.leave()
+	}
+	return s.Store.Load(ctx, q, id, o)
 }
 
 func (s *webStore) WaitDue(ctx context.Context, queues ...string) error {

@@ -76,7 +76,7 @@ function count(n, mark) {
 let seen = [];
 
 function remember(st) {
-	const counters = {};
+	const counters = Object.create(null); // a queue may be called "constructor"
 	for (const [name, q] of Object.entries(st.queues)) counters[name] = [q.counters.enqueued, q.counters.completed];
 	seen.push({ at: Date.parse(st.now), counters });
 	while (seen.length > 2 && seen[1].at <= seen[seen.length - 1].at - rateOver) seen.shift();
