@@ -76,7 +76,8 @@ func decodeManifest(text []byte) (*manifest, error) {
 		return refuse(nil, "is no manifest: its format is %s", quoted(m.Format))
 	case m.Version != manifestVersion:
 		return refuse(ErrVersion, "is of version %d, this program knows %d", m.Version, manifestVersion)
-	case !bytes.Equal(m.encode(), text):
+	case !bytes.Equal(m.encode(), text), m.Taken.Location() != time.UTC:
+		// In another zone it might be of a year that JSON does not have in this one.
 		return refuse(nil, "is spelled otherwise than a backup spells it")
 	}
 	return &m, nil

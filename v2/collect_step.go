@@ -78,6 +78,7 @@ func (c *collection) hold(v *view) error {
 func (c *collection) removing(p *pins, do func() error) (err error) {
 	free, err := p.ownObjects()
 	if err != nil {
+		p.spent = true // whether it is held is not known: closing the descriptors lets it go
 		return err
 	}
 	if !free {

@@ -214,6 +214,46 @@ func TestCollectIsDeferredByAGlance(t *testing.T) {
 	}
 }
 
+// A look that a collection at work overtakes is taken again: what it read names may be gone.
+func TestGlanceOvertakenByACollection(t *testing.T) {
+	d, s, _ := collectScene(t, withThree)
+	look, err := OpenReadOnly(t.Context(), crashDir, crashOptions(d.Process()))
+	mustDo(t, err)
+	defer look.Close()
+	objects, err := d.Process().OpenRoot(inCrash(objectsDir))
+	mustDo(t, err)
+	defer objects.Close()
+	mustDo(t, objects.Lock(fsguard.Exclusive)) // as a collector has it for one hold
+	looks := 0
+	mustDo(t, look.glance(func(v *view) error {
+		damaged := 0
+		if looks++; looks == 1 {
+			if err := objects.Unlock(); err != nil {
+				return err
+			}
+			if _, err := s.Clear(t.Context(), "mail", queue.ClearOptions{}); err != nil {
+				return err
+			}
+			if _, err := s.Collect(t.Context(), CollectOptions{}); err != nil {
+				return err
+			}
+		}
+		err := v.draft.st.refs(func(_, _ string, r *ref) bool {
+			if _, damage, _ := v.load(r); damage != "" {
+				damaged++
+			}
+			return true
+		})
+		if damaged > 0 && looks > 1 {
+			t.Errorf("%d payloads are gone in look %d", damaged, looks)
+		}
+		return err
+	}))
+	if looks != 2 {
+		t.Errorf("%d looks, want 2", looks)
+	}
+}
+
 // Its hold of the lock is nobody else's: what another call of the same commit has dropped is
 // named by the committed state until that commit.
 func TestCollectGoesAlone(t *testing.T) {

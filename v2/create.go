@@ -79,7 +79,7 @@ func create(ctx context.Context, dir string, o *Options, fresh bool, prepare fun
 	if err != nil {
 		return nil, err
 	}
-	root, err := lockRoot(s)
+	root, err := lockRoot(ctx, s)
 	if err != nil {
 		if made && errors.Is(err, ErrFilesystem) {
 			unmakeRoot(s.fs, s.dir) // no store will ever stand here
@@ -101,15 +101,32 @@ func create(ctx context.Context, dir string, o *Options, fresh bool, prepare fun
 }
 
 // lockRoot pins the root under its own exclusive lock.
-func lockRoot(s *Store) (fsguard.Dir, error) {
+func lockRoot(ctx context.Context, s *Store) (fsguard.Dir, error) {
 	root, err := openRoot(s.fs, s.dir, &s.opts, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := root.Lock(fsguard.Exclusive); err != nil {
-		return nil, errors.Join(lockError(err), root.Close())
+	if err := lockWithin(ctx, root, fsguard.Exclusive); err != nil {
+		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil
+}
+
+// lockWithin locks a root, whose lock a Restore may have for as long as its copy takes to
+// come. When ctx is over first, the wait ends when the lock is free or the root is closed
+// and free.
+func lockWithin(ctx context.Context, root fsguard.Dir, mode fsguard.LockMode) error {
+	if free, err := root.TryLock(mode); free || err != nil {
+		return lockError(err)
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- root.Lock(mode) }()
+	select {
+	case err := <-locked:
+		return lockError(err)
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for a Create or a Restore at work: %w", ctx.Err())
+	}
 }
 
 // makeRoot makes the directory where it is missing, if it is to, and makes its entry
@@ -235,14 +252,14 @@ func makeFile(in fsguard.Dir, name string, fill func(fsguard.File) error) error 
 }
 
 // whole waits until no Create is at work and says what is missing of the store.
-func whole(fsys fsguard.FS, dir string, o *Options, readOnly bool) error {
+func whole(ctx context.Context, fsys fsguard.FS, dir string, o *Options, readOnly bool) error {
 	root, err := openRoot(fsys, dir, o, readOnly)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := root.Lock(fsguard.Shared); err != nil {
-		return lockError(err)
+	if err := lockWithin(ctx, root, fsguard.Shared); err != nil {
+		return err
 	}
 	return complete(root, dir)
 }

@@ -126,7 +126,7 @@ type BackupError struct {
 }
 
 func (e *BackupError) Error() string {
-	return fmt.Sprintf("%q in the copy: %s", e.Entry, e.Reason)
+	return fmt.Sprintf("%q in the copy: %s", cutText(e.Entry, 256), e.Reason)
 }
 
 func (e *BackupError) Unwrap() []error {

@@ -30,27 +30,40 @@ func (s *Store) look(ctx context.Context, decide func(v *view) error) error {
 // glance looks without the lock. What is read is some whole state; that its commit is
 // durable, nobody has said.
 func (s *Store) glance(decide func(v *view) error) error {
+	for range maxReadings {
+		if moved, err := s.glanceOnce(decide); !moved {
+			return err
+		}
+	}
+	return fmt.Errorf("%s changed during each of %d readings: %w", stateFile, maxReadings, ErrBusy)
+}
+
+// glanceOnce reports moved when what was seen may be of objects that are gone.
+func (s *Store) glanceOnce(decide func(v *view) error) (moved bool, err error) {
 	p, err := s.repin(true)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer p.close()
 	// Taken before the state is read, it keeps what that names until p is closed. A collector
-	// at work refuses it; it removes nothing that the state of now names either.
-	_, _ = p.objects.TryLock(fsguard.Shared)
+	// at work refuses it; it removes nothing that the state of now names either, so that what
+	// was seen holds where that is the state still.
+	shared, _ := p.objects.TryLock(fsguard.Shared)
 	c, err := s.readUnlocked(p)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer c.close()
 	c.st.reader = newRunFiles(func() fsguard.Dir { return p.objects })
 	if c.st.store != s.id {
-		return fmt.Errorf("%s is another store than the one that was opened: %w", s.dir, ErrReplaced)
+		return false, fmt.Errorf("%s is another store than the one that was opened: %w", s.dir, ErrReplaced)
 	}
 	reader := &payloads{objects: p.objects}
 	defer reader.close()
 	d := newDraft(c.st, c.st.commit, s.clock.Now(), c.size)
-	return decide(&view{draft: d, load: reader.read, pins: p, owner: s.glanceOwner(p)})
+	v := &view{draft: d, load: reader.read, pins: p, owner: s.glanceOwner(p)}
+	err = decide(v)
+	return !shared && errors.Is(v.unmoved(), errMoved), err
 }
 
 // glanceOwner reads who holds the lock now, for people.

@@ -31,7 +31,7 @@ var collectBugs = []planted.Bug{
 	bug("collect: the readers' lock is kept", "TestCollectIsDeferred$",
 		edit("collect_step.go", "		if e := p.objects.Unlock(); e != nil {", "		if false {")),
 	bug("collect: a glance does not share", "TestCollectIsDeferredByAGlance",
-		edit("glance.go", "	_, _ = p.objects.TryLock(fsguard.Shared)\n", "")),
+		edit("glance.go", "	shared, _ := p.objects.TryLock(fsguard.Shared)\n", "	shared := true\n")),
 	bug("collect: one hold for all", "TestCollectInSteps",
 		edit("collect_step.go", "n < c.o.StepEntries && ", "")),
 	bug("collect: bytes are not bounded", "TestCollectHoldsAreBounded",

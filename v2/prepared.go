@@ -4,6 +4,8 @@ package holdfast
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"slices"
 
 	"example.com/holdfast/internal/fsguard"
@@ -30,6 +32,7 @@ type preparedObject struct {
 	unsynced      // its descriptors; its content is durable as long as nobody writes
 	name          token
 	size          int64 // of the file
+	told          int64 // what stat tells of it, which may be wrong
 	next          int64 // where the next commit writes
 	named         bool  // a committed state names a part of it
 	dirID, fileID fsguard.Identity
@@ -120,7 +123,7 @@ func (x *preparedObject) stands(objects fsguard.Dir) bool {
 		return false
 	}
 	file, err := x.dir.Lstat(payloadFile)
-	return err == nil && file.Identity == x.fileID && file.Plain() && file.Size == x.size
+	return err == nil && file.Identity == x.fileID && file.Plain() && file.Size == x.told
 }
 
 // giveUp closes it, and removes it where nothing names a part of it.
@@ -186,6 +189,7 @@ func (w *writing) prepare(s *Store) {
 	}
 	x := &preparedObject{name: name, size: size}
 	if err := x.make(w.p.objects); err != nil {
+		x.named = errors.Is(err, fs.ErrExist) // by another then
 		x.giveUp(w.p.objects)
 		return
 	}
@@ -208,6 +212,6 @@ func (x *preparedObject) make(objects fsguard.Dir) (err error) {
 		return err
 	}
 	file, err := x.file.Info()
-	x.dirID, x.fileID = dir.Identity, file.Identity
+	x.dirID, x.fileID, x.told = dir.Identity, file.Identity, file.Size
 	return err
 }

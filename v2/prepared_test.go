@@ -5,7 +5,10 @@ package holdfast
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -352,5 +355,50 @@ func TestNothingIsPreparedOnAFullDisk(t *testing.T) {
 	}
 	if s.pool.ready != nil {
 		t.Errorf("prepared %+v", s.pool.ready)
+	}
+}
+
+// Where sizes lie a prepared object is used all the same, and none is left for each commit.
+func TestPreparedObjectWhereSizesLie(t *testing.T) {
+	d := crashtest.NewDisk()
+	d.MkdirAll("/data")
+	d.SetSizeLies(true)
+	o := crashOptions(d.Process())
+	o.prepare = 1
+	s, err := Create(t.Context(), crashDir, o)
+	mustDo(t, err)
+	defer s.Close()
+	for i := range 20 {
+		mustEnqueue(t, s, "mail", small(fmt.Sprint(i)))
+	}
+	if r, err := s.Verify(t.Context(), VerifyOptions{}); err != nil || !r.OK || r.Orphans > 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// An object whose name is taken was another's, and stays: a source of tokens that repeats
+// itself loses nothing.
+func TestTakenTokenRemovesNothing(t *testing.T) {
+	d := crashtest.NewDisk()
+	d.MkdirAll("/data")
+	open := func() *Store {
+		o := crashOptions(d.Process())
+		o.rand = rand.NewChaCha8([32]byte{7})
+		s, err := Open(t.Context(), crashDir, o)
+		mustDo(t, err)
+		return s
+	}
+	s, err := Create(t.Context(), crashDir, crashOptions(d.Process()))
+	mustDo(t, err, s.Close())
+	s = open()
+	mustEnqueue(t, s, "mail", small("a"))
+	mustDo(t, s.Close())
+	s = open()
+	defer s.Close()
+	if _, err := s.Enqueue(t.Context(), "mail", small("b")); !errors.Is(err, fs.ErrExist) {
+		t.Fatalf("enqueue: %v, want it to meet the object of the first", err)
+	}
+	if got := mustClaim(t, s, "mail", queue.ClaimOptions{}); len(got) != 1 || string(got[0].Payload) != string(small("a").Payload) {
+		t.Errorf("claimed %+v", got)
 	}
 }

@@ -85,7 +85,7 @@ func restore(ctx context.Context, dir string, o *Options, r RestoreOptions, open
 	if err != nil {
 		return Restored{}, err
 	}
-	root, err := lockRoot(s)
+	root, err := lockRoot(ctx, s)
 	if err != nil {
 		if made {
 			unmakeRoot(s.fs, s.dir)

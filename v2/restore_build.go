@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"example.com/holdfast/internal/fsguard"
 )
 
@@ -99,7 +101,7 @@ func (x *restoring) takeAll(ctx context.Context) error {
 			}
 			continue
 		}
-		text, err := x.from.read(mostManifest)
+		text, err := x.from.read(min(mostManifest, manifestHead+manifestLine*int64(len(x.arrived))))
 		if err != nil {
 			return err
 		}
@@ -212,10 +214,17 @@ func (x *restoring) survey() error {
 		return &BackupError{Entry: f.File, Reason: f.Reason}
 	}
 	x.report = i.report
+	space, err := x.space.Space()
+	if err != nil {
+		return err
+	}
 	for parts := range byObject(i.parts) {
 		var end int64
 		for _, p := range parts {
 			end = max(end, p.off+p.size)
+		}
+		if uint64(end) > space.Free { // it is read into memory first
+			return fmt.Errorf("%s of the copy has %d bytes, the disk has %d left: %w", payloadPath(parts[0].object), end, space.Free, unix.ENOSPC)
 		}
 		x.wanted[payloadPath(parts[0].object)] = wantedFile{least: end}
 	}

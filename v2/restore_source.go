@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -25,8 +26,13 @@ type source interface {
 	close()
 }
 
-// mostManifest bounds a manifest: some ten million files.
-const mostManifest = 2 << 30
+// mostManifest bounds a manifest: some ten million files. One that comes behind the files
+// that it names is no longer than they need.
+const (
+	mostManifest = 2 << 30
+	manifestHead = 4 << 10
+	manifestLine = 256
+)
 
 func tooLong(entry string, most int64) error {
 	return &BackupError{Entry: entry, Reason: fmt.Sprintf("is longer than the %d bytes that it can have", most)}
@@ -159,9 +165,22 @@ func (t *tarSource) next() (string, error) {
 		return "", fmt.Errorf("reading behind %q of the copy: %w", t.path, err)
 	case h.Typeflag != tar.TypeReg:
 		return "", &BackupError{Entry: h.Name, Reason: fmt.Sprintf("is no plain file (tar type %q)", h.Typeflag)}
+	case isSparse(h):
+		return "", &BackupError{Entry: h.Name, Reason: "is no plain file: it has holes"}
 	}
 	t.path = h.Name
 	return t.path, nil
+}
+
+// isSparse reports whether an entry has holes, in the form that has the type of a plain
+// file: a few bytes of the stream could be read as any number.
+func isSparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *tarSource) read(most int64) ([]byte, error) {

@@ -5,13 +5,18 @@ package holdfast
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A taped is an entry of a tar stream.
@@ -158,6 +163,11 @@ func TestRestoreRefusesATape(t *testing.T) {
 			return bytes.Replace(b, []byte(`"version":1`), []byte(`"version":2`), 1)
 		}), names: "version 2"},
 		{name: "spaces in the manifest", change: change(last, func(b []byte) []byte { return append(b, ' ') }), names: manifestFile},
+		{name: "a time that is none in UTC", change: change(last, func(b []byte) []byte { return retimed(b, "9999-12-31T23:59:59-23:59") }), names: manifestFile},
+		{name: "a manifest without an end", change: change(last, func([]byte) []byte {
+			return []byte(`{"files":[{}` + strings.Repeat(",{}", 100_000) + `]}`)
+		}), names: "is longer than"},
+		{name: "a long name", change: insert(1, plain(strings.Repeat("x", 100_000), "x")), names: "xxx\" in the copy"},
 		{name: "counts that are not so", change: change(last, func(b []byte) []byte {
 			return bytes.Replace(b, []byte(`"failed":0`), []byte(`"failed":1`), 1)
 		}), names: manifestFile},
@@ -310,4 +320,99 @@ func TestBackupByHardLinks_HardLink(t *testing.T) {
 	_, err := Restore(t.Context(), copied, filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
 	refusal(t, "restore", err, ErrBackup, "cp -r")
 	mustDo(t, second(Restore(t.Context(), own, filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})))
+}
+
+// retimed puts another time into a manifest.
+func retimed(text []byte, taken string) []byte {
+	before, rest, _ := bytes.Cut(text, []byte(`"taken":"`))
+	_, after, _ := bytes.Cut(rest, []byte(`"`))
+	return slices.Concat(before, []byte(`"taken":"`+taken+`"`), after)
+}
+
+// An entry with holes has the type of a plain file. A few bytes would be read as a gigabyte.
+func TestRestoreRefusesHoles(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestStore(t, &Options{prepare: -1})
+	mustEnqueue(t, s, "mail", small("a"))
+	var copied bytes.Buffer
+	mustDo(t, second(s.BackupTar(t.Context(), &copied, BackupOptions{})))
+	entries := untape(t, copied.Bytes())
+	st, err := decodeState(entries[0].data, stateFile, s.id)
+	mustDo(t, err)
+	const far = 1 << 30
+	slot := st.queues[0].slots[0]
+	slot.pending.off, slot.enc = far, nil
+	entries[0].data = encodeState(nil, st)
+	stream := tape(t, entries[:1])
+	stream = stream[:len(stream)-1024] // without its end
+
+	header := func(kind byte, name string, size int) []byte {
+		h := make([]byte, 512)
+		copy(h, name)
+		copy(h[100:], "0000600\x00")
+		copy(h[124:], fmt.Sprintf("%011o\x00", size))
+		h[156] = kind
+		copy(h[257:], "ustar\x0000")
+		sum := 8 * int(' ')
+		for i, c := range h {
+			if i < 148 || i >= 156 {
+				sum += int(c)
+			}
+		}
+		copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+		return h
+	}
+	block := func(text string) []byte { return append([]byte(text), make([]byte, -len(text)&511)...) }
+	var pax string
+	for _, r := range [][2]string{{"major", "1"}, {"minor", "0"}, {"name", entries[1].Name}, {"realsize", fmt.Sprint(far + 100)}} {
+		record := " GNU.sparse." + r[0] + "=" + r[1] + "\n"
+		pax += fmt.Sprint(len(record)+2) + record // all are of two digits
+	}
+	empty := block("0\n") // the map of what is not a hole
+	stream = slices.Concat(stream, header('x', "x", len(pax)), block(pax), header('0', "x", len(empty)), empty, make([]byte, 1024))
+	_, err = RestoreTar(t.Context(), bytes.NewReader(stream), filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
+	refusal(t, "restore", err, ErrBackup, entries[1].Name)
+	if err != nil && !strings.Contains(err.Error(), "holes") {
+		t.Error(err)
+	}
+}
+
+// A file of a copied directory that is larger than the disk is not read.
+func TestRestoreRefusesMoreThanTheDisk(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestStore(t, &Options{prepare: -1})
+	mustEnqueue(t, s, "mail", small("a"))
+	copied := filepath.Join(t.TempDir(), "copy")
+	mustDo(t, second(s.Backup(t.Context(), copied, BackupOptions{})))
+	text := mustRead(t, filepath.Join(copied, stateFile))
+	st, err := decodeState(text, stateFile, s.id)
+	mustDo(t, err)
+	slot := st.queues[0].slots[0]
+	slot.pending.off, slot.enc = 1<<52, nil
+	mustDo(t, os.WriteFile(filepath.Join(copied, stateFile), encodeState(nil, st), 0o600))
+	_, err = Restore(t.Context(), copied, filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
+	refusal(t, "restore", err, unix.ENOSPC, payloadPath(slot.pending.object))
+}
+
+// While a restore waits for its stream, others wait for it no longer than they want to.
+func TestOpenBesideARestore(t *testing.T) {
+	t.Parallel()
+	good := tape(t, tapedStore(t))
+	r, w := io.Pipe()
+	dir := filepath.Join(t.TempDir(), "store")
+	done := make(chan error, 1)
+	go func() { done <- second(RestoreTar(context.Background(), r, dir, nil, RestoreOptions{})) }()
+	mustDo(t, second(w.Write(good[:1000])))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for what, err := range map[string]error{
+		"open":    second(Open(ctx, dir, nil)),
+		"restore": second(RestoreTar(ctx, bytes.NewReader(good), dir, nil, RestoreOptions{})),
+	} {
+		if want := context.DeadlineExceeded; !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	mustDo(t, second(w.Write(good[1000:])), w.Close(), <-done)
+	mustVerify(t, dir)
 }

@@ -198,7 +198,7 @@ func open(ctx context.Context, dir string, o *Options, readOnly bool) (*Store, e
 	if incomplete(err) {
 		// Perhaps a Create or a Restore is at work. It holds the root's lock until it is done.
 		s.drop()
-		if err = whole(s.fs, s.dir, &s.opts, readOnly); err == nil {
+		if err = whole(ctx, s.fs, s.dir, &s.opts, readOnly); err == nil {
 			err = s.admit()
 		}
 	}

@@ -2,7 +2,12 @@
 
 package holdfast
 
-import "example.com/holdfast/internal/fsguard"
+import (
+	"errors"
+	"io/fs"
+
+	"example.com/holdfast/internal/fsguard"
+)
 
 // A writing is everything that one commit has put on the disk before its commit point.
 type writing struct {
@@ -38,7 +43,9 @@ func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exch
 		fresh++
 		missed = missed || o.file == payloadFile && len(o.data) <= smallPayload
 		u, err := writeObject(w.p.objects, o)
-		w.made = append(w.made, o)
+		if !errors.Is(err, fs.ErrExist) { // else it is another's
+			w.made = append(w.made, o)
+		}
 		w.open = append(w.open, u)
 		if err != nil {
 			return err
