@@ -119,6 +119,9 @@ func lockWithin(ctx context.Context, root fsguard.Dir, mode fsguard.LockMode) er
 	if free, err := root.TryLock(mode); free || err != nil {
 		return lockError(err)
 	}
+	if ctx.Done() == nil {
+		return lockError(root.Lock(mode))
+	}
 	locked := make(chan error, 1)
 	go func() { locked <- root.Lock(mode) }()
 	select {

@@ -170,6 +170,7 @@ func TestTrial09RandomKills(t *testing.T) {
 			t.Fatalf("round %d: %+v %v", round, r, err)
 		}
 	}
+	total = add(rounds) // what it says of these tells that it listens to SIGTERM
 	p := start(t, "trial 09 worker", dir, clock.file, "work")
 	for left := gaugesOf(t, s).Unacked(); left > 0; left-- {
 		note([]string{p.Line(t)})
