@@ -24,7 +24,7 @@ var interleavePlants = []planted.Bug{
 	{Name: "interleaved: record not blanked", Test: "TestInterleave$/^enqueue-enqueue$", Edits: []planted.Edit{
 		{File: "lock.go", Old: "	if t.written && !t.keep {\n", New: "	if t.written && !t.keep && false {\n"}}},
 	{Name: "interleaved: two Creates at once", Test: "TestInterleave$/^create-create$", Edits: []planted.Edit{
-		{File: "create.go", Old: "	if err := root.Lock(fsguard.Exclusive); err != nil {\n", New: "	if err := error(nil); err != nil {\n"}}},
+		{File: "create.go", Old: "	if err := lockWithin(ctx, root, fsguard.Exclusive); err != nil {\n", New: "	if err := error(nil); err != nil {\n"}}},
 	{Name: "interleaved: a living holder taken for dead", Test: "TestInterleave$/^claim-reap$", Edits: []planted.Edit{
 		{File: "prove.go", Old: "	if err != nil || !free {\n", New: "	if err != nil || !free && false {\n"}}},
 	{Name: "interleaved: a late ack taken", Test: "TestInterleave$/^late-worker$", Edits: []planted.Edit{
