@@ -73,7 +73,7 @@ var commitBugs = []planted.Bug{
 		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen", "	_, _ = t.pins.lock.WriteAt([]byte(blankRecord), 0)\n	if err := parent.Sync(); err != nil {\n		return s.leaveOpen")),
 	bug("lock released before the last sync", "TestChangesAreMadeAlone$",
 		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen", "	_ = t.pins.lock.Unlock()\n	if err := parent.Sync(); err != nil {\n		return s.leaveOpen")),
-	bug("waiters woken before the last sync", "TestOneLookForOneCommit$",
+	bug("waiters woken before the last sync", "TestNobodyIsWokenBeforeTheLastSync$",
 		edit("commit.go", "	if err := parent.Sync(); err != nil {\n		return s.leaveOpen", "	s.wake.committed(d.st.commit)\n	if err := parent.Sync(); err != nil {\n		return s.leaveOpen"),
 		edit("commit.go", "	s.commits.Add(1)\n	s.wake.committed(d.st.commit)\n", "	s.commits.Add(1)\n")),
 	bug("objects of an uncertain commit dropped", "TestUncertainCommitKeepsItsObjects$",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/holdfast/internal/crashtest"
@@ -121,6 +122,34 @@ func TestOneLookForOneCommit(t *testing.T) {
 		mustEnqueue(t, sc.Store, "mail", small("a"))
 		sc.over(t, wait)
 		sc.counted(t, "looks", &sc.wake.looks, 3)
+	})
+}
+
+// Who waits is told of a commit when that is durable, not before: until then a look
+// would only wait for the lock.
+func TestNobodyIsWokenBeforeTheLastSync(t *testing.T) {
+	bubble(t, Options{pollOff: true}, func(t *testing.T, sc *wakeScene) {
+		sc.fs.refuse = errors.ErrUnsupported
+		wait := sc.due(t.Context(), "mail")
+		sc.parked(t, wait)
+		renamed, synced := false, 0
+		sc.ops.Arm(watch(func(op fsguard.Op, path string) {
+			switch {
+			case isCommitPoint(op, path):
+				renamed = true
+			case op == fsguard.OpSyncDir && renamed:
+				renamed = false
+				synced++
+				synctest.Wait() // whoever was told has come to rest
+				sc.counted(t, "wake-ups", &sc.wake.wakes, 0)
+			}
+		}))
+		mustEnqueue(t, sc.Store, "mail", small("a"))
+		sc.over(t, wait)
+		sc.counted(t, "wake-ups", &sc.wake.wakes, 1)
+		if synced != 1 {
+			t.Errorf("%d last syncs, want 1", synced)
+		}
 	})
 }
 
