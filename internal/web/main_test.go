@@ -3,10 +3,11 @@
 package web
 
 import (
-	"os"
 	"testing"
 
-	"example.com/holdfast/internal/crashtest/leak"
+	"example.com/holdfast/internal/crashtest/reexec"
 )
 
-func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
+func TestMain(m *testing.M) {
+	reexec.Main(m, map[string]func([]string) error{"panic": servePanic})
+}

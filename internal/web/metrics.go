@@ -119,6 +119,10 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (c collector) Collect(out chan<- prometheus.Metric) {
+	unrecovered(func() { c.collect(out) })
+}
+
+func (c collector) collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(c.s.ending, scrapeWithin)
 	defer cancel()
 	var l look

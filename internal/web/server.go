@@ -67,7 +67,20 @@ func New(c Config) *Server {
 	return s
 }
 
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	unrecovered(func() { s.handler.ServeHTTP(w, r) })
+}
+
+// unrecovered runs f where nobody recovers a panic: it ends the process with its stack. The
+// store's lock may be held then, and net/http and the registry of metrics would go on.
+func unrecovered(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
 
 // Bounds of a connection. A request may wait for maxWait on top of the time that it needs.
 const (
