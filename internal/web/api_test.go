@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	holdfast "example.com/holdfast/v2"
@@ -223,6 +224,24 @@ func TestClaimReaps(t *testing.T) {
 	if l := refused(t, status, text, 409, "stale"); l.Current != 2 {
 		t.Errorf("the late one: %+v", l)
 	}
+}
+
+// A claim that waits sees that a lease ends meanwhile, also one that nobody tells of: its
+// clock is the bubble's.
+func TestClaimReapsWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		_, _ = s.post("/v1/enqueue", `{"queue":"mail","id":"a","payload":1}`)
+		_, _ = s.post("/v1/claim", `{"queue":"mail","lease_ms":7000}`)
+		began := time.Now()
+		got := must[claimedLine](t, 200, second(s.post("/v1/claim", `{"queue":"mail","lease_ms":1000,"wait_ms":25000}`)))
+		if len(got.Deliveries) != 1 || got.Deliveries[0].Attempt != 2 || got.Deliveries[0].Lapses != 1 {
+			t.Fatalf("got %+v", got)
+		}
+		if took := time.Since(began); took != 2*reapEvery {
+			t.Errorf("it came after %v, want %v", took, 2*reapEvery)
+		}
+	})
 }
 
 // A claim that waits is answered when a message comes, and when its time is over.

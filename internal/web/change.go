@@ -126,13 +126,25 @@ func claim(ctx context.Context, s *Server, in claimIn) (claimedLine, error) {
 		if err != nil || len(l.Deliveries)+len(l.Damaged) > 0 || waits.Err() != nil {
 			return l, err
 		}
-		if err := s.Store.WaitDue(waits, in.Queue); err != nil {
+		if err := s.waitDue(waits, in.Queue); err != nil {
 			if waits.Err() == nil || ctx.Err() != nil {
 				return l, err
 			}
 			return l, nil // its time is over: nothing was due
 		}
 	}
+}
+
+// waitDue waits for a message, at most until it is time to reap again: that a lease is over
+// tells the store nothing.
+func (s *Server) waitDue(ctx context.Context, name string) error {
+	step, done := context.WithTimeout(ctx, reapEvery)
+	defer done()
+	err := s.Store.WaitDue(step, name)
+	if err != nil && step.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
 }
 
 // claimNow claims what is due. Leases that are over are reaped before: nobody else may do

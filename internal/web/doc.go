@@ -17,5 +17,6 @@
 //
 // The server cannot prove a client dead: it is the server that the kernel knows, not who
 // asked it. So a claim through it names no holder, must have a deadline, and outlives the
-// server. Leases that are over are reaped by the next claim of their queue.
+// server. Leases that are over are reaped by the next claim of their queue, and every few
+// seconds by one that waits.
 package web

@@ -92,6 +92,7 @@ const (
 	drainWithin   = 10 * time.Second
 	maxHeader     = 16 << 10
 	maxWait       = 25 * time.Second
+	reapEvery     = 5 * time.Second // by a claim that waits
 	scrapeWithin  = 10 * time.Second
 	resolveWithin = 30 * time.Second
 )
