@@ -14,10 +14,14 @@ import (
 // defaultListen is an address that no other device reaches.
 const defaultListen = "127.0.0.1:7340"
 
+// maxConnections is more than a process may have descriptors for, as a rule.
+const maxConnections = 1 << 16
+
 // serveFlags are what serve was asked for.
 type serveFlags struct {
 	listen, unix, tokenFile string
 	metricsOpen             bool
+	connections             int
 }
 
 func (a *app) serveCmd() *cobra.Command {
@@ -37,6 +41,9 @@ Claims through the server name no holder and must have a deadline: nobody can pr
 dead who asked for one. They outlive the server. The next claim of the queue returns
 those that are over.
 
+--max-connections bounds how many clients may be connected at once; others wait until
+one has gone. Half as many claims may wait for a message.
+
 It ends at SIGINT or SIGTERM, once the requests under way are answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,6 +55,8 @@ It ends at SIGINT or SIGTERM, once the requests under way are answered.`,
 				return usagef("give --listen or --unix, not both")
 			case set("unix") && f.unix == "":
 				return usagef("--unix is empty: name the socket")
+			case f.connections < 2 || f.connections > maxConnections:
+				return usagef("--max-connections %d: want 2 to %d", f.connections, maxConnections)
 			case f.metricsOpen && f.unix != "":
 				return usagef("--metrics-open goes with --listen: a unix socket is for its owner alone")
 			}
@@ -58,6 +67,7 @@ It ends at SIGINT or SIGTERM, once the requests under way are answered.`,
 	flags.StringVar(&f.listen, "listen", defaultListen, "a loopback address and port; port 0 is any free one")
 	flags.StringVar(&f.unix, "unix", "", "a unix socket in place of an address")
 	flags.StringVar(&f.tokenFile, "token-file", "", "the file with the token, readable by its owner alone")
+	flags.IntVar(&f.connections, "max-connections", web.DefaultMaxConnections, "the most clients at once")
 	flags.BoolVar(&f.metricsOpen, "metrics-open", false, "let /metrics be read without the token")
 	return cmd
 }
@@ -83,10 +93,13 @@ func (a *app) serve(ctx context.Context, s store, f serveFlags) error {
 		a.printf("serving %s at %s; the token is in %s\n", a.dir, where, f.tokenFile)
 	}
 	a.flush() // its error is sticky and comes out at the end
-	server := web.New(web.Config{Store: s, Token: token, MetricsOpen: f.metricsOpen, Classify: func(err error) (string, int) {
-		k := kindOf(err)
-		return k.code, k.exit
-	}})
+	server := web.New(web.Config{
+		Store: s, Token: token, MetricsOpen: f.metricsOpen, MaxConnections: f.connections,
+		Classify: func(err error) (string, int) {
+			k := kindOf(err)
+			return k.code, k.exit
+		},
+	})
 	return server.Serve(ctx, l)
 }
 

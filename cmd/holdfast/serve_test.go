@@ -205,6 +205,8 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "usage", []string{"--token-file", token, "--unix", ""}},
 		{exitUsage, "usage", []string{"--token-file", token, "--unix", "s", "--metrics-open"}},
 		{exitUsage, "usage", []string{"--token-file", token, "extra"}},
+		{exitUsage, "usage", []string{"--token-file", token, "--max-connections", "1"}},
+		{exitUsage, "usage", []string{"--token-file", token, "--max-connections", "65537"}},
 		{exitUsage, "address", []string{"--token-file", token, "--listen", "0.0.0.0:7340"}},
 		{exitUsage, "address", []string{"--token-file", token, "--listen", "localhost:7340"}},
 		{exitUsage, "address", []string{"--token-file", token, "--unix", open}},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"example.com/holdfast/queue"
@@ -121,10 +122,19 @@ func claim(ctx context.Context, s *Server, in claimIn) (claimedLine, error) {
 	waits, done := context.WithTimeout(ctx, time.Duration(in.WaitMS)*time.Millisecond)
 	defer done()
 	defer context.AfterFunc(s.ending, done)()
-	for {
+	for parked := false; ; {
 		l, err := s.claimNow(ctx, in.Queue, o)
 		if err != nil || len(l.Deliveries)+len(l.Damaged) > 0 || waits.Err() != nil {
 			return l, err
+		}
+		if !parked { // what is due needs no room among those who wait
+			select {
+			case s.waits <- struct{}{}:
+				parked = true
+				defer func() { <-s.waits }()
+			default:
+				return l, &ownError{"too_many_waits", fmt.Sprintf("nothing is due, and %d claims wait already: ask again later, or without wait_ms", cap(s.waits))}
+			}
 		}
 		if err := s.waitDue(waits, in.Queue); err != nil {
 			if waits.Err() == nil || ctx.Err() != nil {

@@ -23,6 +23,7 @@ var Codes = map[string]int{
 	"media_type":     http.StatusUnsupportedMediaType,
 	"body_too_large": http.StatusRequestEntityTooLarge,
 	"bad_request":    http.StatusBadRequest,
+	"too_many_waits": http.StatusServiceUnavailable,
 }
 
 // statuses are by the command's exit codes.

@@ -17,7 +17,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // guarded lets through only requests that came by a name of this machine and from no page
-// of another origin, and says in every answer what a browser may do with it.
+// of another origin, and says in every answer what a browser may do with it. Who has shown
+// no token keeps no connection.
 func guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,6 +29,7 @@ func guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
+		h.Set("Connection", "close")
 		if !localHost(r.Host) {
 			refuse(w, "host", "this server is only reached by a loopback address or localhost")
 			return
@@ -74,10 +76,10 @@ func (s *Server) authorised(next http.Handler) http.Handler {
 		sum := sha256.Sum256([]byte(given))
 		if subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 || !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="holdfast"`)
-			w.Header().Set("Connection", "close") // who has no token is not to keep a descriptor
 			refuse(w, "unauthorized", `the token is missing or wrong: send "Authorization: Bearer TOKEN", with what stands in the token file`)
 			return
 		}
+		w.Header().Del("Connection")
 		next.ServeHTTP(w, r)
 	})
 }

@@ -48,6 +48,9 @@ func (s *Server) answer(r route) http.Handler {
 		out, err := s.call(w, req, r)
 		if err != nil {
 			line, status := s.told(err)
+			if line.Code == "too_many_waits" {
+				w.Header().Set("Retry-After", "1")
+			}
 			writeJSON(w, status, line)
 			return
 		}

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	holdfast "example.com/holdfast/v2"
 
 	"example.com/holdfast/queue"
@@ -37,20 +39,32 @@ type Config struct {
 
 	// MetricsOpen lets /metrics be read without the token.
 	MetricsOpen bool
+
+	// MaxConnections is how many clients may be connected at once. Those beyond it are let
+	// in as others go. Half as many claims may wait for a message. Zero:
+	// DefaultMaxConnections.
+	MaxConnections int
 }
+
+// DefaultMaxConnections leaves descriptors for the store where a process may have 1,024.
+const DefaultMaxConnections = 256
 
 // A Server answers requests. Make it with [New].
 type Server struct {
 	Config
 	token   [sha256.Size]byte
 	handler http.Handler
+	waits   chan struct{}   // has room for the claims that may wait, and no more
 	ending  context.Context // ends the requests that wait
 	end     context.CancelFunc
 }
 
 // New makes a server of a store.
 func New(c Config) *Server {
-	s := &Server{Config: c, token: sha256.Sum256([]byte(c.Token))}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = DefaultMaxConnections
+	}
+	s := &Server{Config: c, token: sha256.Sum256([]byte(c.Token)), waits: make(chan struct{}, max(1, c.MaxConnections/2))}
 	s.ending, s.end = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	for _, r := range routes {
@@ -106,7 +120,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog: log.New(discard{}, "", 0), // what is wrong with a client's connection is the client's to see
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	go func() { ended <- server.Serve(netutil.LimitListener(l, s.MaxConnections)) }()
 	select {
 	case err := <-ended:
 		s.end()
