@@ -5,8 +5,6 @@ package web
 import (
 	"errors"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -30,37 +28,5 @@ func TestListenRefuses(t *testing.T) {
 	defer l.Close()
 	if at := l.Addr().(*net.TCPAddr); !at.IP.IsLoopback() || at.Port == 0 {
 		t.Errorf("it listens on %v", at)
-	}
-}
-
-func TestListenUnix(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := ListenUnix(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket: %v %v, want mode 0600", info, err)
-	}
-	if _, err := ListenUnix(path); !errors.Is(err, ErrAddress) {
-		t.Errorf("where another answers: %v, want ErrAddress", err)
-	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // as when it is killed
-	l.Close()
-	if l, err = ListenUnix(path); err != nil {
-		t.Fatalf("where a dead one's socket stands: %v", err)
-	}
-	l.Close()
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("the socket stays: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ListenUnix(path); !errors.Is(err, ErrAddress) {
-		t.Errorf("where a file stands: %v, want ErrAddress", err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "mine" {
-		t.Errorf("the file was touched: %q %v", text, err)
 	}
 }
