@@ -56,6 +56,8 @@ func (o ClaimOptions) Checked() (ClaimOptions, error) {
 	switch {
 	case o.Max < 0 || o.Max > MaxClaim:
 		return o, fmt.Errorf("a claim of %d messages: from 1 to %d: %w", o.Max, MaxClaim, ErrInvalid)
+	case o.MaxBytes < 0:
+		return o, fmt.Errorf("a claim of %d bytes: from 1, or 0 for no bound: %w", o.MaxBytes, ErrInvalid)
 	case o.Max == 0:
 		o.Max = 1
 	}

@@ -83,6 +83,11 @@ type ClaimOptions struct {
 	// Max is the most messages to claim, 10,000 at most. Zero: 1.
 	Max int
 
+	// MaxBytes ends a claim of several before the message with which their payloads
+	// would have more bytes than this. The first is claimed whatever it has. Zero: no
+	// bound.
+	MaxBytes int64
+
 	// Lease is how long the claim is the worker's alone, from 1 ms to 100 years.
 	// Zero: [DefaultLease]. [NoDeadline]: for ever. Past its deadline the claim
 	// still stands, and its receipt is still good, until the message is reaped or

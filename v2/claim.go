@@ -14,6 +14,7 @@ import (
 // A taking is a claim's or a load's options, checked and filled in.
 type taking struct {
 	max    int
+	bytes  int64         // of payloads, the most behind the first; 0: no bound
 	lease  time.Duration // queue.NoDeadline: none
 	holder token
 	label  string
@@ -63,8 +64,8 @@ func (d *draft) claimReached(name string, t taking, load loader, out *queue.Clai
 	})
 }
 
-// claimSome takes what is due now and stands inline, up to t.max or to the first that is
-// damaged, and adds it to out; on an error nothing.
+// claimSome takes what is due now and stands inline, up to t.max, to t.bytes or to the first
+// that is damaged, and adds it to out; on an error nothing.
 func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed) error {
 	q := d.st.queue(name)
 	if q == nil || q.paused {
@@ -78,13 +79,19 @@ func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed
 		damage  string
 	}
 	var chosen []choice
-	whole := len(out.Deliveries)
+	whole, bytes := len(out.Deliveries), int64(0)
+	for _, d := range out.Deliveries {
+		bytes += int64(len(d.Payload))
+	}
 	for p := range q.turns(t.fair) {
 		if whole == t.max || q.hides(p, d.millis, t.fair) {
 			break
 		}
 		s, _ := q.find(p.id)
 		r, _ := s.front()
+		if whole > 0 && t.bytes > 0 && bytes+r.size > t.bytes {
+			break
+		}
 		if err := r.countable(); err != nil {
 			return fmt.Errorf("%s/%s: %w", name, s.id, err)
 		}
@@ -97,6 +104,7 @@ func (d *draft) claimSome(name string, t taking, load loader, out *queue.Claimed
 			break // once it is out of the way an older one may be due than the next one here
 		}
 		whole++
+		bytes += r.size
 	}
 	if chosen == nil {
 		return nil

@@ -52,7 +52,7 @@ func (s *Store) claim(v *view, name string, o queue.ClaimOptions) (queue.Claimed
 	if err != nil {
 		return queue.Claimed{}, err
 	}
-	return v.draft.claim(name, taking{max: o.Max, lease: o.Lease, holder: holder, label: o.Label, fair: o.Fair}, v.load)
+	return v.draft.claim(name, taking{max: o.Max, bytes: o.MaxBytes, lease: o.Lease, holder: holder, label: o.Label, fair: o.Fair}, v.load)
 }
 
 // holderUnless gives the holder that a claim names: this process, or nobody.

@@ -328,6 +328,21 @@ func TestClaimDamagedTakesNoPlace(t *testing.T) {
 	}
 }
 
+// The bytes that were claimed before a damaged message count, its own do not.
+func TestClaimBytesBesideDamage(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"a", "m", "b", "c"} {
+		r.put(id)
+	}
+	size := r.slot().pending.size
+	r.damage(r.slot().pending)
+	c, err := r.claim("mail", taking{max: 9, bytes: 2*size + size/2, lease: time.Minute})
+	r.is(err, nil)
+	if len(c.Damaged) != 1 || len(c.Deliveries) != 2 || c.Deliveries[1].Receipt.ID != "b" {
+		t.Errorf("got %+v", c)
+	}
+}
+
 // evidence checks what is kept of m, whose payload was damaged.
 func (r *rig) evidence(e *queue.DamagedError, hurt *ref, taken bool) {
 	r.Helper()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/holdfast/queue"
 	"example.com/holdfast/queue/memory"
 )
 
@@ -110,6 +111,25 @@ func TestWaitsAreBounded(t *testing.T) {
 		}
 		must[claimedLine](t, 200, second(s.post("/v1/claim", waits)))
 	})
+}
+
+// A claim answers as many payloads as have 16 MiB together, and leaves the others to the
+// next.
+func TestTheAnswerOfAClaimIsBounded(t *testing.T) {
+	s := newScene(t)
+	s.store.claims = func(o queue.ClaimOptions) queue.ClaimOptions {
+		o.MaxBytes /= 1 << 20 // of a payload of 6 bytes for one of 6 MiB
+		return o
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		must[enqueuedLine](t, 200, second(s.post("/v1/enqueue", `{"queue":"mail","id":"`+id+`","payload":"four"}`)))
+	}
+	for _, want := range []int{2, 1, 0} {
+		got := must[claimedLine](t, 200, second(s.post("/v1/claim", `{"queue":"mail","lease_ms":60000,"max":100}`)))
+		if len(got.Deliveries) != want {
+			t.Errorf("%d were claimed, want %d", len(got.Deliveries), want)
+		}
+	}
 }
 
 // Only who shows the token keeps its connection.

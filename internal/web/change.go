@@ -15,7 +15,8 @@ import (
 // Bounds of the API that are narrower than the contract's.
 const (
 	maxLease = 24 * time.Hour // a client that lives extends it
-	maxClaim = 100            // whose payloads are all in one answer
+	maxClaim = 100            // whose payloads are all in one answer,
+	maxBytes = 16 << 20       // together, but for the first
 )
 
 type messageIn struct {
@@ -103,7 +104,7 @@ type leaseIn struct {
 type claimIn struct {
 	Queue string `json:"queue" required:"true"`
 	leaseIn
-	Max    int   `json:"max" doc:"the most messages, 100 at most. Left out: 1"`
+	Max    int   `json:"max" doc:"the most messages, 100 at most. Left out: 1. Fewer come where their payloads would be more than 16 MiB together"`
 	Fair   bool  `json:"fair" doc:"rotate over the keys in place of the oldest first"`
 	WaitMS int64 `json:"wait_ms" doc:"how long to wait for a message when none is due, 25,000 at most"`
 }
@@ -118,7 +119,7 @@ func claim(ctx context.Context, s *Server, in claimIn) (claimedLine, error) {
 	case in.WaitMS < 0 || in.WaitMS > maxWait.Milliseconds():
 		return claimedLine{}, badf("wait_ms is %d: from 0 to %d", in.WaitMS, maxWait.Milliseconds())
 	}
-	o := queue.ClaimOptions{Max: in.Max, Lease: lease, Label: in.Label, Fair: in.Fair, WithoutHolder: true}
+	o := queue.ClaimOptions{Max: in.Max, MaxBytes: maxBytes, Lease: lease, Label: in.Label, Fair: in.Fair, WithoutHolder: true}
 	waits, done := context.WithTimeout(ctx, time.Duration(in.WaitMS)*time.Millisecond)
 	defer done()
 	defer context.AfterFunc(s.ending, done)()

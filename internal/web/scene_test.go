@@ -25,6 +25,7 @@ type webStore struct {
 	queue.Store
 	stats   holdfast.Stats
 	refuse  error                                           // what every change of a message answers
+	claims  func(queue.ClaimOptions) queue.ClaimOptions     // changes what is asked for; nil: it does not
 	leave   func()                                          // is called when something was claimed
 	resolve func(*queue.UncertainError) (bool, error)       // nil: it must not be asked
 	waits   func(ctx context.Context, q ...string) error    // nil: the store's own
@@ -52,6 +53,9 @@ func (s *webStore) Claim(ctx context.Context, q string, o queue.ClaimOptions) (q
 	}
 	if s.leave != nil {
 		defer s.leave()
+	}
+	if s.claims != nil {
+		o = s.claims(o)
 	}
 	return s.Store.Claim(ctx, q, o)
 }

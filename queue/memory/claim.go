@@ -40,6 +40,7 @@ func (d *draft) claim(name string, o queue.ClaimOptions) queue.Claimed {
 	} else {
 		chosen = q.ready(d.now, o.Max)
 	}
+	chosen = within(chosen, o.MaxBytes)
 	if len(chosen) == 0 {
 		return queue.Claimed{}
 	}
@@ -52,6 +53,18 @@ func (d *draft) claim(name string, o queue.ClaimOptions) queue.Claimed {
 		out.Deliveries = append(out.Deliveries, d.take(q, m, o.Lease, o.Label, !o.WithoutHolder))
 	}
 	return out
+}
+
+// within gives the first of the messages that have that many bytes together, and one
+// at least; 0: all.
+func within(chosen []*message, most int64) []*message {
+	bytes := int64(0)
+	for i, m := range chosen {
+		if bytes += int64(len(m.payload)); i > 0 && most > 0 && bytes > most {
+			return chosen[:i]
+		}
+	}
+	return chosen
 }
 
 // Load claims one named message, the older of two generations, whatever its schedule,

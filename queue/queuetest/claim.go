@@ -12,6 +12,7 @@ var claimTrials = []trial{
 	{"nothing due is an empty result", claimNothing},
 	{"what a delivery says", claimDelivery},
 	{"as many as asked", claimMax},
+	{"as many bytes as asked", claimMaxBytes},
 	{"leases", claimLeases},
 	{"a lease is over at its deadline", claimOver},
 	{"a leased one is not given out, not even an overdue one", claimNotAgain},
@@ -76,6 +77,36 @@ func claimMax(s *scene) {
 	equal(s, "claimed", ids(s.claim(mail, queue.ClaimOptions{Max: queue.MaxClaim})), "d e f")
 	s.gauged(mail, gauges{processing: 6})
 	s.counted(mail, queue.Counters{Enqueued: 6, Claimed: 6})
+}
+
+// The bound is of payloads together. It keeps to the order: a smaller one behind the one
+// that is too much waits too.
+func claimMaxBytes(s *scene) {
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		payload := `"four"`
+		if id == "d" {
+			payload = `"much more than four"`
+		}
+		s.put(mail, id, holding(payload))
+	}
+	four := int64(len(`"four"`))
+	for _, c := range []struct {
+		most int64
+		fair bool
+		want string
+	}{
+		{3*four - 1, false, "a b"}, {3 * four, false, "a b c"}, {4 * four, false, "a b c"}, {4 * four, true, "a b c"},
+		{1, false, "a"}, {1, true, "a"}, {queue.DefaultMaxPayloadBytes, false, "a b c d e"}, {0, false, "a b c d e"},
+	} {
+		ds := s.claim(mail, queue.ClaimOptions{Max: 9, MaxBytes: c.most, Fair: c.fair})
+		if got := ids(ds); got != c.want {
+			s.Fatalf("of %d bytes, fair %v, got %q, want %q", c.most, c.fair, got, c.want)
+		}
+		for _, d := range ds {
+			s.must(s.Store.Release(s.ctx, d.Receipt, queue.ReleaseOptions{}))
+		}
+	}
+	equal(s, "claimed", ids(s.claim(mail, queue.ClaimOptions{MaxBytes: 1})), "a")
 }
 
 func claimLeases(s *scene) {
@@ -174,7 +205,7 @@ func claimLabel(s *scene) {
 func claimRefused(s *scene) {
 	s.put(mail, "a")
 	for _, o := range []queue.ClaimOptions{
-		{Max: -1}, {Max: queue.MaxClaim + 1},
+		{Max: -1}, {Max: queue.MaxClaim + 1}, {Max: 1, MaxBytes: -1},
 		{Lease: -2}, {Lease: time.Millisecond - 1}, {Lease: queue.MaxLease + 1},
 		{Label: strings.Repeat("l", queue.MaxNameBytes+1)}, {Label: "a\x1bb"},
 	} {

@@ -148,6 +148,12 @@ var deliveryPlants = []plant{
 			return b.Store.Claim(ctx, name, o)
 		}
 	})},
+	{"the bound of bytes is ignored", "claim/as many bytes as asked", bend(func(b *bent) {
+		b.claim = func(ctx context.Context, name string, o queue.ClaimOptions) (queue.Claimed, error) {
+			o.MaxBytes = 0
+			return b.Store.Claim(ctx, name, o)
+		}
+	})},
 	{"the newest first", "order/first in, first out", bend(func(b *bent) {
 		b.claim = func(ctx context.Context, name string, o queue.ClaimOptions) (queue.Claimed, error) {
 			es, err := b.Store.Peek(ctx, name, queue.MaxClaim)
