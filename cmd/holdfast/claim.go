@@ -4,10 +4,10 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -83,17 +83,6 @@ func leaseFlag(cmd *cobra.Command, lease *string) {
 	cmd.Flags().StringVar(lease, "lease", queue.DefaultLease.String(), "how long the claim holds; none is for ever")
 }
 
-// deliveryLine is the fixed machine form; the payload follows as its last field.
-type deliveryLine struct {
-	Receipt    string     `json:"receipt"`
-	Queue      string     `json:"queue"`
-	ID         string     `json:"id"`
-	Generation string     `json:"generation"`
-	Attempt    uint64     `json:"attempt"`
-	Fence      uint64     `json:"fence"`
-	Deadline   *time.Time `json:"deadline"`
-}
-
 func (a *app) printDelivery(d queue.Delivery, payload bool) {
 	r := d.Receipt
 	a.did("claimed", r.Queue+" "+r.ID)
@@ -106,7 +95,7 @@ func (a *app) printDelivery(d queue.Delivery, payload bool) {
 		a.flush()
 		fmt.Fprintln(a.stderr, r)
 	case a.json:
-		a.printJSONPayload(deliveryLine{r.String(), r.Queue, r.ID, r.Generation, r.Attempt, d.Fence, orNull(d.Deadline)}, d.Payload)
+		a.printJSONPayload(forms.DeliveryOf(d), d.Payload)
 	default:
 		a.printf("%s %s\n", r.Queue, r.ID)
 		a.row("receipt", "%s", r)

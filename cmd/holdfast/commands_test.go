@@ -21,6 +21,11 @@ type claimLine struct {
 	Attempt    uint64          `json:"attempt"`
 	Fence      uint64          `json:"fence"`
 	Deadline   *time.Time      `json:"deadline"`
+	Key        string          `json:"key"`
+	EnqueuedAt time.Time       `json:"enqueued_at"`
+	LastError  string          `json:"last_error"`
+	Failures   uint64          `json:"failures"`
+	Lapses     uint64          `json:"lapses"`
 	Payload    json.RawMessage `json:"payload"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -156,22 +157,17 @@ func (a *app) enqueueOne(ctx context.Context, args []string, file string, m queu
 	})
 }
 
-// enqueuedLine is the fixed machine form; a JSON number for the revision, as in
-// status.
+// enqueuedLine is the fixed machine form.
 type enqueuedLine struct {
-	Queue      string `json:"queue"`
-	ID         string `json:"id"`
-	Generation string `json:"generation"`
-	Revision   uint64 `json:"revision"`
-	Kept       bool   `json:"kept,omitempty"`
-	Line       int    `json:"line,omitempty"` // of an NDJSON stream, from 1
+	forms.Enqueued
+	Line int `json:"line,omitempty"` // of an NDJSON stream, from 1
 }
 
 func (a *app) printEnqueued(e queue.Enqueued, line int) {
 	a.did("accepted", e.Queue+" "+e.ID)
 	switch {
 	case a.json:
-		a.printJSON(enqueuedLine{e.Queue, e.ID, e.Generation, e.Revision, e.Kept, line})
+		a.printJSON(enqueuedLine{forms.Enqueued(e), line})
 	case e.Kept:
 		a.printf("kept %s %s, which was live already\n", e.Queue, e.ID)
 	default:

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -52,49 +52,11 @@ func eachPage(o *queue.ListOptions, get func() (queue.Page, error), see func(que
 
 // entryLine is the JSON form of an entry, without its payload.
 type entryLine struct {
-	Queue        string     `json:"queue"`
-	ID           string     `json:"id"`
-	Generation   string     `json:"generation"`
-	State        string     `json:"state"`
-	Seq          uint64     `json:"seq"`
-	EnqueuedAt   *time.Time `json:"enqueued_at"`
-	NotBefore    *time.Time `json:"not_before"`
-	Key          string     `json:"key,omitempty"`
-	Attempts     uint64     `json:"attempts"`
-	Excused      uint64     `json:"excused"`
-	Lapses       uint64     `json:"lapses"`
-	LastError    string     `json:"last_error,omitempty"`
-	PayloadBytes int64      `json:"payload_bytes"`
-	Object       string     `json:"object,omitempty"`
-
-	Receipt  string     `json:"receipt,omitempty"`
-	Deadline *time.Time `json:"deadline"`
-	Overdue  bool       `json:"overdue"`
-	Label    string     `json:"label,omitempty"`
-	Fence    uint64     `json:"fence,omitempty"`
-	Returned string     `json:"returned,omitempty"`
-
-	FailedName string     `json:"failed_name,omitempty"`
-	Namespace  string     `json:"namespace,omitempty"`
-	FailedAt   *time.Time `json:"failed_at,omitempty"`
-
+	forms.Entry
 	Settled bool `json:"settled"`
 }
 
-func lineOf(e queue.Entry, settled bool) entryLine {
-	l := entryLine{
-		Queue: e.Queue, ID: e.ID, Generation: e.Generation, State: string(e.State), Seq: e.Seq,
-		EnqueuedAt: orNull(e.EnqueuedAt), NotBefore: orNull(e.NotBefore), Key: e.Key,
-		Attempts: e.Attempts, Excused: e.Excused, Lapses: e.Lapses, LastError: e.LastError,
-		PayloadBytes: e.PayloadBytes, Object: e.Object,
-		Deadline: orNull(e.Deadline), Overdue: e.Overdue, Label: e.Label, Fence: e.Fence, Returned: e.Returned,
-		FailedName: e.FailedName, Namespace: e.Namespace, FailedAt: orNull(e.FailedAt), Settled: settled,
-	}
-	if e.Receipt.Store != "" {
-		l.Receipt = e.Receipt.String()
-	}
-	return l
-}
+func lineOf(e queue.Entry, settled bool) entryLine { return entryLine{forms.EntryOf(e), settled} }
 
 // printEntry writes one entry in full: for show and peek, payload included.
 func (a *app) printEntry(e queue.Entry, settled bool) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -52,7 +53,7 @@ func (a *app) printExtended(r queue.Receipt, deadline time.Time) {
 	a.did("extended", r.Queue+" "+r.ID)
 	switch {
 	case a.json:
-		a.printJSON(extendedLine{r.String(), r.Queue, r.ID, "extended", orNull(deadline)})
+		a.printJSON(extendedLine{r.String(), r.Queue, r.ID, "extended", forms.OrNull(deadline)})
 	case deadline.IsZero():
 		a.printf("extended %s %s, no deadline\n", r.Queue, r.ID)
 	default:

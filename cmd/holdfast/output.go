@@ -94,15 +94,6 @@ func cutText(s string, most int) string {
 	return s
 }
 
-// orNull makes a zero time null in JSON.
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
 func when(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -27,7 +28,7 @@ func (a *app) printSettled(r queue.Receipt, result, failedName string, notBefore
 	a.did(result, r.Queue+" "+r.ID)
 	switch {
 	case a.json:
-		a.printJSON(settledLine{r.String(), r.Queue, r.ID, result, failedName, orNull(notBefore)})
+		a.printJSON(settledLine{r.String(), r.Queue, r.ID, result, failedName, forms.OrNull(notBefore)})
 	case failedName != "":
 		a.printf("%s %s %s, kept as failed %s\n", result, r.Queue, r.ID, failedName)
 	case !notBefore.IsZero():

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -70,40 +71,21 @@ orphans is their number and orphan_bytes their size; -1 means not counted.`,
 	return cmd
 }
 
-// statusLine and queueLine are the fixed machine form.
+// statusLine is the fixed machine form.
 type statusLine struct {
-	Revision uint64               `json:"revision"` // a number, as in enqueue
-	Settled  bool                 `json:"settled"`
-	Queues   map[string]queueLine `json:"queues"`
-	Orphans  int64                `json:"orphans"`      // -1: not counted
-	Bytes    int64                `json:"orphan_bytes"` // of these
-	Owner    *queue.Owner         `json:"owner"`
-	Message  *messageLine         `json:"message,omitempty"` // of wait --message
-}
-
-type queueLine struct {
-	Pending    uint64         `json:"pending"`
-	Processing uint64         `json:"processing"`
-	Unacked    uint64         `json:"unacked"`
-	Complete   bool           `json:"complete"`
-	Ready      uint64         `json:"ready"`
-	Scheduled  uint64         `json:"scheduled"`
-	Blocked    uint64         `json:"blocked"`
-	Overdue    uint64         `json:"overdue"`
-	Failed     uint64         `json:"failed"`
-	Paused     bool           `json:"paused"`
-	Importing  bool           `json:"importing,omitempty"` // an import into it is open
-	Space      string         `json:"failed_namespace"`    // empty: the default one
-	Counters   queue.Counters `json:"counters"`
+	Revision uint64                 `json:"revision"` // a number, as in enqueue
+	Settled  bool                   `json:"settled"`
+	Queues   map[string]forms.Queue `json:"queues"`
+	Orphans  int64                  `json:"orphans"`      // -1: not counted
+	Bytes    int64                  `json:"orphan_bytes"` // of these
+	Owner    *queue.Owner           `json:"owner"`
+	Message  *messageLine           `json:"message,omitempty"` // of wait --message
 }
 
 func statusLineOf(st queue.Status) statusLine {
-	l := statusLine{Revision: st.Revision, Settled: st.Settled, Queues: map[string]queueLine{}, Orphans: st.Orphans, Bytes: st.OrphanBytes, Owner: st.Owner}
+	l := statusLine{Revision: st.Revision, Settled: st.Settled, Queues: map[string]forms.Queue{}, Orphans: st.Orphans, Bytes: st.OrphanBytes, Owner: st.Owner}
 	for name, q := range st.Queues {
-		l.Queues[name] = queueLine{
-			q.Pending, q.Processing, q.Unacked(), st.Settled && q.Complete(),
-			q.Ready, q.Scheduled, q.Blocked, q.Overdue, q.Failed, q.Paused, q.Importing, q.FailedNamespace, q.Counters,
-		}
+		l.Queues[name] = forms.QueueOf(q, st.Settled)
 	}
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -95,7 +96,7 @@ type watchedLine struct {
 func watchLineOf(v *survey, flows map[string]flow) watchLine {
 	l := watchLine{v.at.UTC(), statusLineOf(v.status), map[string]watchedLine{}}
 	for name, f := range flows {
-		l.Watch[name] = watchedLine{orNull(v.oldest[name]), f}
+		l.Watch[name] = watchedLine{forms.OrNull(v.oldest[name]), f}
 	}
 	return l
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -140,7 +141,7 @@ func TestWorkExcusesWhatWasNotStarted(t *testing.T) {
 	defer stop()
 	done := make(chan answer)
 	go func() { done <- s.feedFrom(ctx, strings.NewReader(""), "work", "chat", "--", gone) }()
-	s.until("released", func(q queueLine) bool { return q.Counters.Released == 1 })
+	s.until("released", func(q forms.Queue) bool { return q.Counters.Released == 1 })
 	stop()
 	if got := <-done; got.code != 0 || !strings.Contains(got.err, "the command was not started") {
 		t.Errorf("%+v", got)
@@ -151,7 +152,7 @@ func TestWorkExcusesWhatWasNotStarted(t *testing.T) {
 }
 
 // until waits for a status of the queue chat, woken by each change.
-func (s *session) until(what string, is func(q queueLine) bool) {
+func (s *session) until(what string, is func(q forms.Queue) bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 
 	holdfast "example.com/holdfast/v2"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 	"example.com/holdfast/queue/memory"
 )
@@ -38,11 +39,11 @@ func TestLifeThroughTheAPI(t *testing.T) {
 		}
 		return got.Deliveries[0]
 	}
-	done := must[enqueuedLine](t, 200, do("/v1/enqueue", `{"queue":"chat/in","id":"a","payload":{"n":12345678901234567890.10,"h":"<b>"}}`))
+	done := must[forms.Enqueued](t, 200, do("/v1/enqueue", `{"queue":"chat/in","id":"a","payload":{"n":12345678901234567890.10,"h":"<b>"}}`))
 	if done.ID != "a" || done.Generation == "" || done.Revision == 0 {
 		t.Errorf("enqueued %+v", done)
 	}
-	if kept := must[enqueuedLine](t, 200, do("/v1/enqueue", `{"queue":"chat/in","id":"a","payload":1,"if_exists":"keep"}`)); !kept.Kept {
+	if kept := must[forms.Enqueued](t, 200, do("/v1/enqueue", `{"queue":"chat/in","id":"a","payload":1,"if_exists":"keep"}`)); !kept.Kept {
 		t.Errorf("kept: %+v", kept)
 	}
 	batch := must[enqueueBatchOut](t, 200, do("/v1/enqueue-batch", `{"queue":"chat/in","messages":[{"id":"b","payload":null},{"id":"c","payload":3,"delay_ms":3600000}]}`))
@@ -181,7 +182,7 @@ func TestUncertain(t *testing.T) {
 	const body = `{"queue":"mail","id":"a","payload":1}`
 
 	s.store.resolve = func(*queue.UncertainError) (bool, error) { return true, nil }
-	if got := must[enqueuedLine](t, 200, second(s.post("/v1/enqueue", body))); got.Generation != "g" {
+	if got := must[forms.Enqueued](t, 200, second(s.post("/v1/enqueue", body))); got.Generation != "g" {
 		t.Errorf("it happened: %+v", got)
 	}
 	s.store.resolve = func(*queue.UncertainError) (bool, error) { return false, nil }
@@ -292,7 +293,7 @@ func TestAClientThatGoesInItsClaim(t *testing.T) {
 	for _, path := range []string{"/v1/claim", "/v1/load"} {
 		s := newScene(t)
 		status, body := s.post("/v1/enqueue", `{"queue":"mail","id":"a","payload":1}`)
-		must[enqueuedLine](t, status, body)
+		must[forms.Enqueued](t, status, body)
 		ctx, leave := context.WithCancel(t.Context())
 		s.store.leave = leave
 		body = `{"queue":"mail","lease_ms":86400000}`

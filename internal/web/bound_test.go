@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 	"example.com/holdfast/queue/memory"
 )
@@ -122,7 +123,7 @@ func TestTheAnswerOfAClaimIsBounded(t *testing.T) {
 		return o
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		must[enqueuedLine](t, 200, second(s.post("/v1/enqueue", `{"queue":"mail","id":"`+id+`","payload":"four"}`)))
+		must[forms.Enqueued](t, 200, second(s.post("/v1/enqueue", `{"queue":"mail","id":"`+id+`","payload":"four"}`)))
 	}
 	for _, want := range []int{2, 1, 0} {
 		got := must[claimedLine](t, 200, second(s.post("/v1/claim", `{"queue":"mail","lease_ms":60000,"max":100}`)))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -55,17 +56,17 @@ type enqueueIn struct {
 	messageIn
 }
 
-func enqueue(ctx context.Context, s *Server, in enqueueIn) (enqueuedLine, error) {
+func enqueue(ctx context.Context, s *Server, in enqueueIn) (forms.Enqueued, error) {
 	m, err := in.message()
 	if err != nil {
-		return enqueuedLine{}, err
+		return forms.Enqueued{}, err
 	}
 	done, err := s.Store.Enqueue(ctx, in.Queue, m)
 	u, err := s.certain(ctx, err)
 	if u != nil && len(u.Enqueued) > 0 {
 		done = u.Enqueued[0]
 	}
-	return enqueuedLine(done), err
+	return forms.Enqueued(done), err
 }
 
 type enqueueBatchIn struct {
@@ -74,7 +75,7 @@ type enqueueBatchIn struct {
 }
 
 type enqueueBatchOut struct {
-	Enqueued []enqueuedLine `json:"enqueued" doc:"in the order of the batch"`
+	Enqueued []forms.Enqueued `json:"enqueued" doc:"in the order of the batch"`
 }
 
 func enqueueBatch(ctx context.Context, s *Server, in enqueueBatchIn) (enqueueBatchOut, error) {
@@ -308,7 +309,7 @@ func extend(ctx context.Context, s *Server, in extendIn) (out extendOut, err err
 	if u != nil {
 		deadline = u.Deadline
 	}
-	return extendOut{orNull(deadline)}, err
+	return extendOut{forms.OrNull(deadline)}, err
 }
 
 type failIn struct {

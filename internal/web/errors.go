@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -73,9 +74,9 @@ type errorLine struct {
 	FailedName string        `json:"failed_name,omitempty"`
 	Refused    []refusalLine `json:"refused,omitempty" doc:"of a batch, each message that was refused"`
 
-	Revision  uint64         `json:"revision,omitempty" doc:"of an uncertain commit, if it happened"`
-	Uncertain bool           `json:"uncertain,omitempty" doc:"it may have happened or not"`
-	Enqueued  []enqueuedLine `json:"enqueued,omitempty" doc:"of an uncertain enqueue: what is there if it happened"`
+	Revision  uint64           `json:"revision,omitempty" doc:"of an uncertain commit, if it happened"`
+	Uncertain bool             `json:"uncertain,omitempty" doc:"it may have happened or not"`
+	Enqueued  []forms.Enqueued `json:"enqueued,omitempty" doc:"of an uncertain enqueue: what is there if it happened"`
 }
 
 type refusalLine struct {

@@ -10,6 +10,7 @@ import (
 
 	holdfast "example.com/holdfast/v2"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 )
 
@@ -39,7 +40,7 @@ func status(ctx context.Context, s *Server, in statusIn) (out statusLine, err er
 	}
 	looked := 0
 	for _, name := range slices.Sorted(maps.Keys(st.Queues)) {
-		l := queueOf(st.Queues[name], st.Settled)
+		l := queueLine{Queue: forms.QueueOf(st.Queues[name], st.Settled)}
 		if in.Oldest && l.Unacked > 0 && looked < maxOldest {
 			looked++
 			p, err := s.Store.List(ctx, name, queue.ListOptions{Limit: 1})
@@ -47,7 +48,7 @@ func status(ctx context.Context, s *Server, in statusIn) (out statusLine, err er
 				return out, err
 			}
 			if len(p.Entries) > 0 {
-				l.Oldest = orNull(p.Entries[0].EnqueuedAt)
+				l.Oldest = forms.OrNull(p.Entries[0].EnqueuedAt)
 			}
 		}
 		out.Queues[name] = l

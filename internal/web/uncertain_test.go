@@ -11,6 +11,7 @@ import (
 
 	holdfast "example.com/holdfast/v2"
 
+	"example.com/holdfast/internal/forms"
 	"example.com/holdfast/queue"
 	"example.com/holdfast/queue/memory"
 )
@@ -199,7 +200,7 @@ func (s *webScene) before(state, body string) string {
 	if state == "" {
 		return body
 	}
-	must[enqueuedLine](s.t, 200, second(s.post("/v1/enqueue", `{"queue":"mail","id":"a","payload":1}`)))
+	must[forms.Enqueued](s.t, 200, second(s.post("/v1/enqueue", `{"queue":"mail","id":"a","payload":1}`)))
 	if state == "pending" {
 		return body
 	}
