@@ -90,7 +90,8 @@ func TestMetricsWhenTheStoreCannotBeRead(t *testing.T) {
 	s := newScene(t)
 	s.store.status = func(queue.StatusOptions) (queue.Status, error) { return queue.Status{}, errors.New("no disk") }
 	text := s.scrape()
-	if !strings.Contains(text, "\nholdfast_up 0\n") || strings.Contains(text, "holdfast_queue_") {
+	if !strings.Contains(text, "\nholdfast_up 0\n") || !strings.Contains(text, "\nholdfast_settled 0\n") ||
+		strings.Contains(text, "holdfast_queue") || strings.Contains(text, "holdfast_revision") {
 		t.Errorf("got\n%s", text)
 	}
 	if names := metricNames(t); !slices.Contains(names, "holdfast_queue_ready_messages") {
