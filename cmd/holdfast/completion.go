@@ -12,7 +12,7 @@ func (a *app) completionCmd() *cobra.Command {
 		Long: `Print a completion script for a shell. Where it is loaded from:
 
   bash        source <(holdfast completion bash)                       (in ~/.bashrc)
-  zsh         holdfast completion zsh > "${fpath[1]}/_holdfast"
+  zsh         source <(holdfast completion zsh)                        (in ~/.zshrc, after compinit)
   fish        holdfast completion fish > ~/.config/fish/completions/holdfast.fish
   powershell  holdfast completion powershell | Out-String | Invoke-Expression
 
