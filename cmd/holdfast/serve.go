@@ -44,7 +44,7 @@ those that are over.
 --max-connections bounds how many clients may be connected at once; others wait until
 one has gone. Half as many claims may wait for a message.
 
-It ends at SIGINT or SIGTERM, once the requests under way are answered.`,
+It ends at SIGINT, SIGTERM or SIGHUP, once the requests under way are answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set := cmd.Flags().Changed

@@ -110,7 +110,7 @@ unchanged between the lines of the log, also with --json.`,
 	flags.Uint64Var(&o.Retry.MaxLapses, "max-lapses", queue.DefaultMaxLapses, "to failed after so many claims that ended by reaping")
 	flags.DurationVar(&o.Retry.Base, "base-delay", worker.DefaultBase, "the longest delay after a first failure; it doubles with each")
 	flags.DurationVar(&o.Retry.Max, "max-delay", worker.DefaultMaxDelay, "the longest delay")
-	flags.DurationVar(&w.drain, "drain", worker.DefaultDrain, "how long running commands may go on after SIGINT or SIGTERM")
+	flags.DurationVar(&w.drain, "drain", worker.DefaultDrain, "how long running commands may go on after the signal")
 	flags.DurationVar(&w.collectEvery, "collect-every", 0, "free what nothing refers to so often (0: never)")
 	flags.StringVar(&o.Label, "label", "", "who claims, for people who look")
 	flags.BoolVar(&o.Fair, "fair", false, "rotate over the keys in place of the oldest first")

@@ -28,6 +28,7 @@ type webStore struct {
 	claims  func(queue.ClaimOptions) queue.ClaimOptions     // changes what is asked for; nil: it does not
 	leave   func()                                          // is called when something was claimed
 	resolve func(*queue.UncertainError) (bool, error)       // nil: it must not be asked
+	acks    func(ctx context.Context) error                 // comes before an ack; nil: nothing does
 	waits   func(ctx context.Context, q ...string) error    // nil: the store's own
 	status  func(queue.StatusOptions) (queue.Status, error) // nil: the store's own
 }
@@ -65,6 +66,15 @@ func (s *webStore) Load(ctx context.Context, q, id string, o queue.LoadOptions) 
 		defer s.leave()
 	}
 	return s.Store.Load(ctx, q, id, o)
+}
+
+func (s *webStore) Ack(ctx context.Context, r queue.Receipt) error {
+	if s.acks != nil {
+		if err := s.acks(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Store.Ack(ctx, r)
 }
 
 func (s *webStore) WaitDue(ctx context.Context, queues ...string) error {

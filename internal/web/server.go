@@ -100,7 +100,7 @@ func unrecovered(f func()) {
 const (
 	headerWithin  = 5 * time.Second
 	readWithin    = 30 * time.Second
-	writeWithin   = 90 * time.Second
+	writeWithin   = 2 * time.Minute // more than reading and answering take
 	idleWithin    = 2 * time.Minute
 	answerWithin  = 60 * time.Second // of the store's own time, its lock included
 	drainWithin   = 10 * time.Second

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -154,4 +155,27 @@ func TestListenUnixRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// T32 for what the server makes besides: whatever the umask, the owner and nobody else can
+// use it.
+func TestModesWhateverTheUmask(t *testing.T) {
+	for _, umask := range []int{0, 0o022, 0o077, 0o777} {
+		dir := t.TempDir()
+		old := syscall.Umask(umask)
+		l, err := ListenUnix(filepath.Join(dir, "s"))
+		_, _, tokenErr := Token(filepath.Join(dir, "token"))
+		now := syscall.Umask(old)
+		if err != nil || tokenErr != nil || now != umask {
+			t.Fatalf("umask %04o: %v, %v, and it is %04o", umask, err, tokenErr, now)
+		}
+		for _, name := range []string{"s", "s.lock", "token"} {
+			if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("umask %04o: %s: %v %v, want mode 0600", umask, name, info, err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

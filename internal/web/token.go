@@ -44,7 +44,9 @@ func makeToken(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = f.WriteString(token + "\n")
+	if err = f.Chmod(0o600); err == nil { // a umask may have taken from it what the next start needs
+		_, err = f.WriteString(token + "\n")
+	}
 	if err == nil {
 		err = f.Sync()
 	}
