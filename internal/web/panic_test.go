@@ -28,7 +28,7 @@ func servePanic(args []string) error {
 	go func() { _ = s.Serve(context.Background(), l) }() // it ends with the process
 	r := request("GET", args[0], "")
 	r.RequestURI, r.URL.Scheme, r.URL.Host = "", "http", r.Host
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	}}}
 	answer, err := client.Do(r)

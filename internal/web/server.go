@@ -87,11 +87,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unrecovered runs f where nobody recovers a panic: it ends the process with its stack. The
 // store's lock may be held then, and net/http and the registry of metrics would go on.
+// Where f does not return, nor does this: an answer of nothing would say that all is well.
 func unrecovered(f func()) {
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		f()
+		close(done)
 	}()
 	<-done
 }
@@ -100,8 +101,8 @@ func unrecovered(f func()) {
 const (
 	headerWithin  = 5 * time.Second
 	readWithin    = 30 * time.Second
-	writeWithin   = 2 * time.Minute // more than reading and answering take
-	idleWithin    = 2 * time.Minute
+	writeWithin   = 2 * time.Minute  // more than reading and answering take
+	idleWithin    = 30 * time.Second // while others may wait to be let in
 	answerWithin  = 60 * time.Second // of the store's own time, its lock included
 	drainWithin   = 10 * time.Second
 	maxHeader     = 16 << 10
