@@ -7,13 +7,13 @@ import "example.com/holdfast/internal/crashtest/planted"
 // Bugs of verifications beside work, of backups and of restores.
 var backupBugs = []planted.Bug{
 	bug("hold: collections not kept out", "TestVerifyBesideWork$",
-		edit("hold.go", "	free, err := objects.TryLock(fsguard.Shared)\n", "	free, err := true, error(nil)\n")),
+		edit("share.go", "	free, err := objects.TryLock(fsguard.Shared)\n", "	free, err := true, error(nil)\n")),
 	bug("hold: collections kept out for ever", "TestVerifyBesideWork$",
 		edit("hold.go", "		_ = h.objects.Unlock() // closing does it too, but for that child\n		_ = h.objects.Close()  // only read\n", "")),
 	bug("hold: a look without the lock that was overtaken", "TestHoldWithoutTheLock$",
-		edit("hold.go", "	case !v.settled:\n", "	case false:\n")),
+		edit("hold.go", "	if !v.settled {\n", "	if false {\n")),
 	bug("hold: a collection not noticed", "TestHoldWithoutTheLock$",
-		edit("hold.go", "	case !free: //", "	case !free && false: //")),
+		edit("share.go", "err == nil && !free { //", "err == nil && !free && false { //")),
 	bug("verify: claims that are over not counted", "TestVerifyCounts$",
 		edit("verify_gather.go", "		if c.lease.over(x.now) {\n", "		if false {\n")),
 	bug("verify: faults in the order in which they were met", "TestVerifyInParallel$",
