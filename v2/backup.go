@@ -4,11 +4,12 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/holdfast/internal/fsguard"
@@ -49,10 +50,36 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backup
 	if err != nil {
 		return BackupReport{}, err
 	}
-	if inside, err := filepath.Rel(s.dir, dir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return BackupReport{}, fmt.Errorf("%s is inside of the store's own directory: %w", dir, queue.ErrInvalid)
+	if err := s.outside(dir); err != nil {
+		return BackupReport{}, err
 	}
 	return s.backup(ctx, o, func(time.Time) (sink, error) { return newDirSink(s.fs, dir, &s.opts) })
+}
+
+// outside refuses a directory, there or to be made, that is the store's own or lies inside of
+// it, whatever links lead there: the directories above it are compared one by one.
+func (s *Store) outside(dir string) error {
+	root, err := s.fs.Stat(s.dir)
+	if err != nil {
+		return err
+	}
+	at := dir
+	if there, err := s.fs.Stat(at); errors.Is(err, fs.ErrNotExist) || err == nil && !there.Mode.IsDir() {
+		at = filepath.Dir(at)
+	}
+	var below fsguard.Identity
+	for {
+		is, err := s.fs.Stat(at)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the directory that %s is to lie in: %w", dir, err)
+		case is.Identity == root.Identity:
+			return fmt.Errorf("%s is the store's own directory, or leads into it: a copy must lie elsewhere: %w", dir, queue.ErrInvalid)
+		case is.Identity == below: // nothing is above it
+			return nil
+		}
+		at, below = at+"/..", is.Identity
+	}
 }
 
 // BackupTar is Backup as a tar stream. Whether what w took is durable is the caller's to
