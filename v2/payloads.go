@@ -114,17 +114,22 @@ type unsynced struct {
 // writeObject makes an object's directory and file, exclusively. Nothing of it is
 // durable yet: the file, its directory and the edge in objects/ are to be synced.
 func writeObject(objects fsguard.Dir, o object) (u unsynced, err error) {
-	name := o.name.String()
-	if err := objects.Mkdir(name); err != nil {
-		return u, err
-	}
-	if u.dir, err = objects.OpenDir(name); err != nil {
-		return u, err
-	}
-	if u.file, err = u.dir.Create(o.file); err != nil {
+	if u, err = makeObject(objects, o.name, o.file); err != nil {
 		return u, err
 	}
 	_, err = u.file.WriteAt(o.data, 0)
+	return u, err
+}
+
+// makeObject is writeObject with an empty file.
+func makeObject(objects fsguard.Dir, name token, file string) (u unsynced, err error) {
+	if err := objects.Mkdir(name.String()); err != nil {
+		return u, err
+	}
+	if u.dir, err = objects.OpenDir(name.String()); err != nil {
+		return u, err
+	}
+	u.file, err = u.dir.Create(file)
 	return u, err
 }
 

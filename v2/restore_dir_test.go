@@ -100,3 +100,15 @@ func TestRestoreRefusesMoreThanTheDisk(t *testing.T) {
 	_, err = Restore(t.Context(), copied, filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
 	refusal(t, "restore", err, unix.ENOSPC, payloadPath(slot.pending.object))
 }
+
+// The manifest of a directory is read first, and is no longer than the objects there can make it.
+func TestRestoreRefusesAManifestWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestStore(t, &Options{prepare: -1})
+	mustEnqueue(t, s, "mail", small("a"))
+	copied := filepath.Join(t.TempDir(), "copy")
+	mustDo(t, second(s.Backup(t.Context(), copied, BackupOptions{})))
+	mustDo(t, os.Truncate(filepath.Join(copied, manifestFile), 1<<30))
+	_, err := Restore(t.Context(), copied, filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
+	refusal(t, "restore", err, ErrBackup, "is longer than")
+}

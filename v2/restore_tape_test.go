@@ -156,8 +156,11 @@ func TestRestoreRefusesATape(t *testing.T) {
 			return b
 		}), names: stateFile},
 		{name: "another version", change: change(last, func(b []byte) []byte {
-			return bytes.Replace(b, []byte(`"version":1`), []byte(`"version":2`), 1)
-		}), names: "version 2"},
+			return bytes.Replace(b, []byte(`"version":2`), []byte(`"version":3`), 1)
+		}), names: "version 3"},
+		{name: "an older version", change: change(last, func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`"version":2`), []byte(`"version":1`), 1)
+		}), names: "version 1"},
 		{name: "spaces in the manifest", change: change(last, func(b []byte) []byte { return append(b, ' ') }), names: manifestFile},
 		{name: "a time that is none in UTC", change: change(last, func(b []byte) []byte { return retimed(b, "9999-12-31T23:59:59-23:59") }), names: manifestFile},
 		{name: "a manifest without an end", change: change(last, func([]byte) []byte {

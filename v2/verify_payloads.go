@@ -109,7 +109,7 @@ func (r *reading) work(ctx context.Context) {
 
 // note reads one part and notes what came of it. False: it could not be read.
 func (r *reading) note(i int, size int64, file *payloads) bool {
-	why, err := r.x.parts[i].admit(file)
+	_, why, err := r.x.parts[i].admit(file)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -127,17 +127,17 @@ func (r *reading) note(i int, size int64, file *payloads) bool {
 }
 
 // admit reads a payload as a claim would, and its JSON again.
-func (p *part) admit(file *payloads) (damage string, err error) {
-	payload, damage, err := file.read(&ref{object: p.object, off: p.off, size: p.size, sum: p.sum})
+func (p *part) admit(file *payloads) (payload []byte, damage string, err error) {
+	payload, damage, err = file.read(&ref{object: p.object, off: p.off, size: p.size, sum: p.sum})
 	switch {
 	case errors.Is(err, ErrUnsafe):
-		return err.Error(), nil
+		return nil, err.Error(), nil
 	case err != nil || damage != "":
-		return damage, err
+		return nil, damage, err
 	}
 	// Whatever bounds the payload was accepted under, it is one JSON value.
 	if err := queue.CheckPayload(payload, len(payload), len(payload)); err != nil {
 		damage = err.Error()
 	}
-	return damage, nil
+	return payload, damage, nil
 }
