@@ -204,7 +204,7 @@ func (h *held) inventory() (*inspection, error) {
 		return nil, err
 	}
 	for _, f := range x.report.Faults {
-		return nil, &CorruptError{File: f.File, Offset: -1, Reason: f.Reason}
+		return nil, &CorruptError{File: f.where(), Offset: -1, Reason: f.Reason}
 	}
 	return x, nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -198,6 +197,10 @@ func badState(err error) error {
 	return &BackupError{Entry: stateFile, Reason: err.Error(), Err: err}
 }
 
+func badFault(f *Fault) error {
+	return &BackupError{Entry: f.where(), Reason: f.Reason, Err: &CorruptError{File: f.File, Offset: -1, Reason: f.Reason}}
+}
+
 // survey finds out, when all runs are there, which objects are to come.
 func (x *restoring) survey() error {
 	h := &held{st: x.old, objects: x.objects, now: x.s.clock.Now(), settled: true}
@@ -205,8 +208,8 @@ func (x *restoring) survey() error {
 	if err := i.gather(); err != nil {
 		return err
 	}
-	for _, f := range i.report.Faults {
-		return &BackupError{Entry: f.File, Reason: f.Reason}
+	if len(i.report.Faults) > 0 {
+		return badFault(&i.report.Faults[0])
 	}
 	x.report = i.report
 	space, err := x.space.Space()
@@ -319,12 +322,7 @@ func (x *restoring) verify(ctx context.Context, o VerifyOptions) error {
 	}
 	r := &i.report
 	if len(r.Faults) > 0 {
-		f := r.Faults[0]
-		what := f.File
-		if f.Queue != "" {
-			what += " (" + strings.TrimSpace(f.Queue+" "+f.ID) + ")"
-		}
-		return &BackupError{Entry: what, Reason: f.Reason}
+		return badFault(&r.Faults[0])
 	}
 	if c.st.store != x.st.store || c.st.commit != x.st.commit || r.Processing != 0 || r.Orphans != 0 ||
 		r.Messages != x.report.Messages || r.Failed != x.report.Failed || !sameCounts(x.old, c.st, x.out.Returned) {

@@ -264,3 +264,63 @@ func TestRestoreRefusesHoles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A token is that of one object, and an object has one file: a state that says otherwise is
+// refused by the file and the message.
+func TestRestoreRefusesTwoUsesOfAnObject(t *testing.T) {
+	t.Parallel()
+	good := tapedStore(t)
+	m, err := decodeManifest(good[len(good)-1].data)
+	mustDo(t, err)
+	store, _ := parseToken(m.Store)
+	for _, c := range []struct {
+		name   string
+		change func(st *state) (from, to token)
+		names  []string
+	}{
+		{"a run, and an inline payload", func(st *state) (from, to token) {
+			run, slot := st.queues[0].runs[0].name, st.queues[0].slots[0]
+			from = slot.pending.object
+			slot.pending.object, slot.enc = run, nil
+			return from, run
+		}, []string{payloadFile, "mail", "named as a run"}},
+		{"a run, and payloads of another run", func(st *state) (from, to token) {
+			runs := st.queues[0].runs
+			b, err := decodeRun(good[1].data, runs[0], good[1].Name)
+			mustDo(t, err)
+			from, to = runs[1].name, b.slots[0].pending.object
+			runs[1].name, runs[1].enc = to, nil
+			return from, to
+		}, []string{payloadFile, "mail m000", "named as a run"}},
+		{"two runs", func(st *state) (from, to token) {
+			runs := st.queues[0].runs
+			runs[1].name, runs[1].enc = runs[0].name, nil
+			return token{}, token{}
+		}, []string{stateFile, "at byte", "twice"}},
+		{"a payload of two lengths", func(st *state) (from, to token) {
+			slots := st.queues[0].slots
+			p, q := slots[0].pending, slots[1].pending
+			q.object, q.off, q.size, slots[1].enc = p.object, p.off, p.size-1, nil
+			return token{}, token{}
+		}, []string{stateFile, "overlap"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st, err := decodeState(good[0].data, stateFile, store)
+			mustDo(t, err)
+			from, to := c.change(st)
+			entries := slices.Clone(good)
+			entries[0].data = encodeState(nil, st)
+			for i := range entries {
+				if object, file, ok := splitObject(entries[i].Name); ok && object == from && !from.zero() {
+					entries[i].Name = objectsDir + "/" + to.String() + "/" + file
+				}
+			}
+			entries[len(entries)-1].data = bytes.Clone(entries[len(entries)-1].data)
+			_, err = RestoreTar(t.Context(), bytes.NewReader(tape(t, remade(t, entries))), filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
+			for _, name := range c.names {
+				refusal(t, "restore", err, ErrBackup, name)
+			}
+			refusal(t, "restore", err, ErrCorrupt, "")
+		})
+	}
+}
