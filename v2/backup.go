@@ -254,7 +254,7 @@ func (c *copying) object(parts []part) error {
 	var size int64
 	for i := range parts {
 		p := &parts[i]
-		payload, why, err := p.admit(reader)
+		payload, why, err := p.read(reader)
 		switch {
 		case err != nil:
 			return err

@@ -23,20 +23,8 @@ type payloads struct {
 // missing, is not a plain file, is too short or does not match its checksum. Any
 // other trouble is err and says nothing about the message.
 func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
-	if p.file == nil || p.name != r.object {
-		p.close()
-		file, err := openObject(p.objects, r.object, payloadFile)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, "its object is missing", nil
-		case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain):
-			return nil, err.Error(), nil
-		case errors.Is(err, fsguard.ErrLinked): // a backup's doing: the bytes are there
-			return nil, "", typed(err)
-		case err != nil:
-			return nil, "", err
-		}
-		p.name, p.file = r.object, file
+	if damage, err := p.open(r.object); damage != "" || err != nil {
+		return nil, damage, err
 	}
 	payload, err = readRange(p.file, r.off, r.size)
 	switch {
@@ -49,6 +37,27 @@ func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
 		return nil, fmt.Sprintf("its checksum is %08x, not %08x", sum, r.sum), nil
 	}
 	return payload, "", nil
+}
+
+// open opens an object, unless it is open.
+func (p *payloads) open(object token) (damage string, err error) {
+	if p.file != nil && p.name == object {
+		return "", nil
+	}
+	p.close()
+	file, err := openObject(p.objects, object, payloadFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "its object is missing", nil
+	case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain):
+		return err.Error(), nil
+	case errors.Is(err, fsguard.ErrLinked): // a backup's doing: the bytes are there
+		return "", typed(err)
+	case err != nil:
+		return "", err
+	}
+	p.name, p.file = object, file
+	return "", nil
 }
 
 func (p *payloads) close() {

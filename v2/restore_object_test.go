@@ -109,10 +109,26 @@ func oneLargeObject(t *testing.T) (entries []taped, bytesOfIt int) {
 	return remade(t, []taped{all[0], all[1], all[len(all)-1]}), len(text)
 }
 
-// However large an object of a copy is, no more of it than a buffer is in memory.
+// oneLargeMessage gives a copy with one message of some megabytes.
+func oneLargeMessage(t *testing.T) (entries []taped, bytesOfIt int) {
+	s, _ := newTestStore(t, nil)
+	payload := []byte(`{"é":["` + strings.Repeat("x\\u00e9é", 400<<10) + `"]}`)
+	mustEnqueue(t, s, "mail", queue.Message{ID: "large", Payload: payload})
+	var stream bytes.Buffer
+	mustDo(t, second(s.BackupTar(t.Context(), &stream, BackupOptions{})))
+	return untape(t, stream.Bytes()), len(payload)
+}
+
+// However large an object of a copy is, and a message in it, no more of it than a buffer is
+// in memory.
 func TestRestoreHoldsLittleOfAnObject(t *testing.T) {
 	t.Parallel()
-	entries, size := oneLargeObject(t)
+	t.Run("of many messages", func(t *testing.T) { restoresLittleByLittle(t, oneLargeObject) })
+	t.Run("of one", func(t *testing.T) { restoresLittleByLittle(t, oneLargeMessage) })
+}
+
+func restoresLittleByLittle(t *testing.T, scene func(t *testing.T) ([]taped, int)) {
+	entries, size := scene(t)
 	copied := t.TempDir()
 	for _, e := range entries {
 		path := filepath.Join(copied, filepath.FromSlash(e.Name))
@@ -132,10 +148,50 @@ func TestRestoreHoldsLittleOfAnObject(t *testing.T) {
 			var most atomic.Int64
 			dir := filepath.Join(t.TempDir(), "store")
 			mustDo(t, restore(dir, &most))
-			if got := most.Load(); size < 64*unpackBuffer || got == 0 || got > unpackBuffer {
+			if got := most.Load(); size < 40*unpackBuffer || got == 0 || got > unpackBuffer {
 				t.Errorf("%d bytes at once of an object of %d, want at most %d", got, size, unpackBuffer)
 			}
 			mustVerify(t, dir)
+		})
+	}
+}
+
+// What is wrong with a large message is met in pieces as it is in the whole, though the state
+// and the manifest agree with it.
+func TestRestoreRefusesALargeObject(t *testing.T) {
+	t.Parallel()
+	good, size := oneLargeMessage(t)
+	for _, c := range []struct {
+		name   string
+		change func(text []byte)
+		sum    bool // the state has the checksum of what there is
+		says   string
+	}{
+		{"another byte", func(text []byte) { text[size/2] ^= 1 }, false, "its checksum is"},
+		{"no JSON in the middle", func(text []byte) { text[size/2] = '\n' }, true, "it is no JSON value"},
+		{"no JSON at the end", func(text []byte) { text[size-1] = ' ' }, true, "it is no JSON value"},
+		{"nothing wrong", func(text []byte) { text[bytes.IndexByte(text, 'x')] = 'y' }, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			entries := slices.Clone(good)
+			entries[1].data = bytes.Clone(good[1].data)
+			c.change(entries[1].data)
+			m, err := decodeManifest(good[2].data)
+			mustDo(t, err)
+			store, _ := parseToken(m.Store)
+			st, err := decodeState(good[0].data, stateFile, store)
+			mustDo(t, err)
+			if slot := st.queues[0].slots[0]; c.sum {
+				slot.pending.sum, slot.enc = checksum(entries[1].data), nil
+			}
+			entries[0].data = encodeState(nil, st)
+			_, err = RestoreTar(t.Context(), bytes.NewReader(tape(t, remade(t, entries))), filepath.Join(t.TempDir(), "store"), nil, RestoreOptions{})
+			if c.says == "" {
+				mustDo(t, err)
+				return
+			}
+			refusal(t, "restore", err, ErrBackup, c.says)
+			refusal(t, "restore", err, ErrBackup, "(mail large)")
 		})
 	}
 }
