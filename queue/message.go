@@ -140,7 +140,9 @@ type Delivery struct {
 // of this claim.
 func (d Delivery) Attempt() uint64 { return d.Receipt.Attempt }
 
-// A Claimed is the result of a claim. Both lists empty: nothing is due.
+// A Claimed is the result of a claim. Both lists empty: nothing is due. Behind very many
+// damaged messages it may end before it comes to a whole one: then it has at least as many,
+// the damaged ones counted, as were asked for, and the next claim goes on.
 type Claimed struct {
 	Deliveries []Delivery
 	Damaged    []*DamagedError // messages that were moved to failed instead

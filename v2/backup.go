@@ -4,11 +4,12 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/holdfast/internal/fsguard"
@@ -49,10 +50,36 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backup
 	if err != nil {
 		return BackupReport{}, err
 	}
-	if inside, err := filepath.Rel(s.dir, dir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return BackupReport{}, fmt.Errorf("%s is inside of the store's own directory: %w", dir, queue.ErrInvalid)
+	if err := s.outside(dir); err != nil {
+		return BackupReport{}, err
 	}
 	return s.backup(ctx, o, func(time.Time) (sink, error) { return newDirSink(s.fs, dir, &s.opts) })
+}
+
+// outside refuses a directory, there or to be made, that is the store's own or lies inside of
+// it, whatever links lead there: the directories above it are compared one by one.
+func (s *Store) outside(dir string) error {
+	root, err := s.fs.Stat(s.dir)
+	if err != nil {
+		return err
+	}
+	at := dir
+	if there, err := s.fs.Stat(at); errors.Is(err, fs.ErrNotExist) || err == nil && !there.Mode.IsDir() {
+		at = filepath.Dir(at)
+	}
+	var below fsguard.Identity
+	for {
+		is, err := s.fs.Stat(at)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the directory that %s is to lie in: %w", dir, err)
+		case is.Identity == root.Identity:
+			return fmt.Errorf("%s is the store's own directory, or leads into it: a copy must lie elsewhere: %w", dir, queue.ErrInvalid)
+		case is.Identity == below: // nothing is above it
+			return nil
+		}
+		at, below = at+"/..", is.Identity
+	}
 }
 
 // BackupTar is Backup as a tar stream. Whether what w took is durable is the caller's to
@@ -177,7 +204,7 @@ func (h *held) inventory() (*inspection, error) {
 		return nil, err
 	}
 	for _, f := range x.report.Faults {
-		return nil, &CorruptError{File: f.File, Offset: -1, Reason: f.Reason}
+		return nil, &CorruptError{File: f.where(), Offset: -1, Reason: f.Reason}
 	}
 	return x, nil
 }
@@ -215,44 +242,39 @@ func byObject(parts []part) func(yield func([]part) bool) {
 	}
 }
 
-// object copies an object up to the end of its last message, and holds each of its messages
-// against its checksum. What stands behind that may be of a commit to come.
+// object copies of an object what is named of it, and holds each message against its
+// checksum. Nothing else that lies in it is copied: it may be of messages that were settled,
+// or of a commit to come. One message stands for itself, several are an array; where each
+// has its place, the state says.
 func (c *copying) object(parts []part) error {
 	path := payloadPath(parts[0].object)
 	reader := &payloads{objects: c.objects}
 	defer reader.close()
-	var end, size int64
+	var text []byte
+	var size int64
 	for i := range parts {
 		p := &parts[i]
-		why, err := p.admit(reader)
-		if err != nil {
+		payload, why, err := p.read(reader)
+		switch {
+		case err != nil:
 			return err
-		}
-		if why != "" {
+		case why != "":
 			return fmt.Errorf("%s: the payload of %s/%s: %s: %w", path, p.queue, p.id, why, queue.ErrDamaged)
+		case len(parts) == 1:
+			text = payload
+		default:
+			text = append(append(text, opening(i)), payload...)
 		}
-		end, size = max(end, p.off+p.size), size+p.size
+		size += p.size
 	}
-	text, err := readRange(reader.file, 0, end)
-	if err != nil {
-		return err
-	}
-	if err := sums(text, parts); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if len(parts) > 1 {
+		text = append(text, ']')
 	}
 	return c.put(path, text, size)
 }
 
-// sums holds messages against their checksums in what is written: the disk could say
-// something else the second time.
-func sums(text []byte, parts []part) error {
-	for _, p := range parts {
-		if p.off+p.size > int64(len(text)) || checksum(text[p.off:p.off+p.size]) != p.sum {
-			return fmt.Errorf("the payload of %s/%s: changed while it was copied: %w", p.queue, p.id, queue.ErrDamaged)
-		}
-	}
-	return nil
-}
+// opening is what stands before an element of an array.
+func opening(i int) byte { return "[,"[min(i, 1)] }
 
 // put gives the sink a file, which counts for so many bytes of progress.
 func (c *copying) put(path string, data []byte, counts int64) error {

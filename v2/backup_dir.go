@@ -22,8 +22,19 @@ type fileBatch struct {
 
 // write makes an object of one file.
 func (b *fileBatch) write(o object) error {
-	u, err := writeObject(b.objects, o)
+	return b.make(o.name, o.file, func(f fsguard.File) error {
+		_, err := f.WriteAt(o.data, 0)
+		return err
+	})
+}
+
+// make is write with a file that fill fills.
+func (b *fileBatch) make(name token, file string, fill func(fsguard.File) error) error {
+	u, err := makeObject(b.objects, name, file)
 	b.written = append(b.written, u)
+	if err == nil {
+		err = fill(u.file)
+	}
 	if err == nil && len(b.written) == unsyncedFiles {
 		err = b.sync()
 	}

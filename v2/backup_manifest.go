@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// What a manifest says of itself.
+// What a manifest says of itself. In a copy of version 1 an object stood as it was, up to the
+// end of the last message that was named.
 const (
 	manifestFormat  = "holdfast-backup"
-	manifestVersion = 1
+	manifestVersion = 2
 )
 
 // A manifest is the last file of a copy: where it is missing the copy is not whole. It

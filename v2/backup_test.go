@@ -153,7 +153,7 @@ func TestBackupOfAStoreAtWork(t *testing.T) {
 	const n = 40
 	mustEnqueue(t, s, "a", smalls(n)...)
 	ctx := t.Context()
-	stop, stopped := make(chan struct{}), make(chan error, 1)
+	stop, stopped, moved := make(chan struct{}), make(chan error, 1), make(chan struct{}, 1)
 	go func() {
 		from, to := "a", "b"
 		for {
@@ -178,10 +178,21 @@ func TestBackupOfAStoreAtWork(t *testing.T) {
 				stopped <- err
 				return
 			}
+			select {
+			case moved <- struct{}{}:
+			default:
+			}
 		}
 	}()
 	last := uint64(0)
 	for i := range 5 {
+		for range 2 { // the first may be of before the copy that was taken last
+			select {
+			case <-moved:
+			case err := <-stopped:
+				t.Fatal(err)
+			}
+		}
 		copied, to := filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "restored")
 		b, err := s.Backup(ctx, copied, BackupOptions{})
 		mustDo(t, err)
@@ -224,8 +235,19 @@ func TestBackupRefuses(t *testing.T) {
 		{name: "a directory that others write", spoil: func(t *testing.T, _ *Store, _, to string) {
 			mustDo(t, os.Mkdir(to, 0o700), os.Chmod(to, 0o777))
 		}, want: ErrUnsafe, names: "0777"},
-		{name: "the store's own directory", to: func(dir, _ string) string { return dir }, want: queue.ErrInvalid, names: "inside"},
-		{name: "inside of the store", to: func(dir, _ string) string { return filepath.Join(dir, "copy") }, want: queue.ErrInvalid, names: "inside"},
+		{name: "the store's own directory", to: func(dir, _ string) string { return dir }, want: queue.ErrInvalid, names: "elsewhere"},
+		{name: "inside of the store", to: func(dir, _ string) string { return filepath.Join(dir, "copy") }, want: queue.ErrInvalid, names: "elsewhere"},
+		{name: "inside of a directory of the store", to: func(dir, _ string) string { return filepath.Join(dir, namespaceDir, objectsDir, "copy") }, want: queue.ErrInvalid, names: "elsewhere"},
+		{name: "a link to the store", spoil: func(t *testing.T, _ *Store, dir, to string) { mustDo(t, os.Symlink(dir, to)) }, want: queue.ErrInvalid, names: "elsewhere"},
+		{name: "behind a link into the store", spoil: func(t *testing.T, _ *Store, dir, to string) {
+			mustDo(t, os.Symlink(filepath.Join(dir, namespaceDir), to))
+		}, to: func(_, to string) string { return filepath.Join(to, "copy") }, want: queue.ErrInvalid, names: "elsewhere"},
+		{name: "above a link into the store", spoil: func(t *testing.T, _ *Store, dir, to string) {
+			mustDo(t, os.Symlink(filepath.Join(dir, namespaceDir, objectsDir), to))
+		}, to: func(_, to string) string { return to + "/../other" }},
+		{name: "a link that leads nowhere", spoil: func(t *testing.T, _ *Store, dir, to string) {
+			mustDo(t, os.Symlink(filepath.Join(dir, "copy"), to))
+		}, want: os.ErrNotExist},
 		{name: "a writer that did not finish", spoil: func(t *testing.T, _ *Store, dir, _ string) { mustDo(t, leaveDeadOwner(dir)) }, want: ErrStaleLock},
 		{name: "a payload altered", spoil: func(t *testing.T, _ *Store, dir, _ string) {
 			mustDo(t, os.WriteFile(payload(t, dir, "a"), []byte(`{"n":9999}`), 0o600))
@@ -247,6 +269,10 @@ func TestBackupRefuses(t *testing.T) {
 				to = c.to(dir, to)
 			}
 			_, err = s.Backup(t.Context(), to, BackupOptions{})
+			if c.want == nil { // what is written to is what was looked at: the path is read by its names
+				mustDo(t, err)
+				return
+			}
 			refusal(t, "backup", err, c.want, c.names)
 			if !objectsAreFree(t, dir) {
 				t.Error("collections are kept out")

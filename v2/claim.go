@@ -25,9 +25,14 @@ type taking struct {
 // delivered; err is why it cannot be read now, which moves nothing.
 type loader func(r *ref) (payload []byte, damage string, err error)
 
+// maxAside is about how many damaged messages go to failed in one hold of the lock: it takes
+// a look at the disk for each. A claim by itself may set aside as many as it may take.
+const maxAside = 1000
+
 // claim leases the oldest due messages, or under fair rotation those whose turn it
 // is. Messages with a damaged payload go to failed instead; a payload that cannot be
-// read now refuses the claim.
+// read now refuses the claim. Where it stops at maxAside, it gives as many messages as it
+// was asked for or more, damaged ones counted: with fewer, no other was due.
 func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error) {
 	var out queue.Claimed
 	if err := d.unlessImporting(name); err != nil {
@@ -41,7 +46,8 @@ func (d *draft) claim(name string, t taking, load loader) (queue.Claimed, error)
 			}
 			return queue.Claimed{}, err
 		}
-		if len(out.Damaged) == damaged {
+		d.aside += len(out.Damaged) - damaged
+		if len(out.Damaged) == damaged || d.aside >= maxAside && len(out.Deliveries)+len(out.Damaged) >= t.max {
 			break
 		}
 		// Behind a damaged message another may be due now: of its ID or key, or in a run.

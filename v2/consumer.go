@@ -4,6 +4,8 @@ package holdfast
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"example.com/holdfast/queue"
@@ -18,9 +20,10 @@ const maxClaim = queue.MaxClaim
 // leased is not due, though its deadline have passed: Reap ends it (List shows which
 // are Overdue). Errors: queue.ErrInvalid…, ErrImporting, ErrStaleLock, queue.ErrUncertain, and
 // those of the filesystem. A message whose payload is damaged moves to failed in the
-// same commit and is reported in Damaged. A payload that cannot be read now (EIO,
-// EMFILE, EACCES) fails the claim, and nothing moves; behind a damaged message it ends
-// the claim with what was taken before.
+// same commit and is reported in Damaged. After some 1,000 of them others have their turn, and
+// a claim that has come to no whole one goes on in another commit. A payload that cannot be
+// read now (EIO, EMFILE, EACCES) fails the claim, and nothing moves; behind a damaged message
+// it ends the claim with what was taken before.
 //
 // The lease names this process as its holder, unless WithoutHolder says otherwise:
 // Reap then returns the message as soon as the process is gone, before the deadline.
@@ -32,19 +35,38 @@ func (s *Store) Claim(ctx context.Context, name string, o queue.ClaimOptions) (q
 	if err != nil {
 		return queue.Claimed{}, err
 	}
-	var out queue.Claimed
+	var aside []*queue.DamagedError // in commits before
+	for {
+		out, more, err := s.claimOnce(ctx, name, o, aside)
+		if err != nil && !errors.Is(err, queue.ErrUncertain) && len(aside) > 0 {
+			return queue.Claimed{Damaged: aside}, nil // what was done stands; the next claim meets the error
+		}
+		if err != nil {
+			return queue.Claimed{}, err
+		}
+		out.Damaged = append(aside, out.Damaged...)
+		if len(out.Deliveries) > 0 || !more {
+			return out, nil
+		}
+		aside = out.Damaged
+	}
+}
+
+// claimOnce claims in one commit, behind others that set messages aside for the same call.
+// more says that it came to its bound.
+func (s *Store) claimOnce(ctx context.Context, name string, o queue.ClaimOptions, aside []*queue.DamagedError) (out queue.Claimed, more bool, err error) {
 	err = s.submit(ctx, &call{
 		writes: true, grows: true,
 		decide: func(v *view) (err error) {
 			out, err = s.claim(v, name, o)
+			more = v.draft.aside >= maxAside && len(out.Damaged) >= o.Max
 			return err
 		},
-		uncertain: func(u *queue.UncertainError) { u.Deliveries, u.Damaged = out.Deliveries, out.Damaged },
+		uncertain: func(u *queue.UncertainError) {
+			u.Deliveries, u.Damaged = out.Deliveries, slices.Concat(aside, out.Damaged)
+		},
 	})
-	if err != nil {
-		return queue.Claimed{}, err
-	}
-	return out, nil
+	return out, more, err
 }
 
 func (s *Store) claim(v *view, name string, o queue.ClaimOptions) (queue.Claimed, error) {

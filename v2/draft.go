@@ -32,6 +32,7 @@ type draft struct {
 	promised int64              // owed, as enqueues of this draft add to it; 0: not counted yet
 	bytes    int64              // estimate of the encoded state
 	base     *state
+	aside    int // damaged messages that claims of this draft set aside
 
 	ready func(size int) *preparedObject // where pack finds objects that were made ahead; nil: nowhere
 }

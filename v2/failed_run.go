@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func (r *failedRun) find(reader runReader, name string) (*failedEntry, error) {
 		return nil, nil
 	}
 	if may, err := reader.mayHold(&r.sealedObject, name); !may || err != nil {
-		return nil, err
+		return nil, lostRun(err, waysOfFailed)
 	}
 	all, err := reader.buried(r)
 	if err != nil {
@@ -217,6 +218,44 @@ func (d *draft) takeOut(space string, e *failedEntry, in *failedRun) error {
 	d.bytes += in.goneRoom()
 	d.unlessEmpty(f)
 	return nil
+}
+
+// purgeLost takes the runs of a namespace out that reader finds damaged, with all that is
+// still in them. What the references say of that is all that is known of it.
+func (d *draft) purgeLost(space string, reader runReader) (purged uint64, err error) {
+	i, ok := d.st.spaceIndex(space)
+	if !ok {
+		return 0, nil
+	}
+	var gone []*failedRun
+	for _, r := range d.st.failed[i].runs {
+		_, err := reader.buried(r)
+		switch {
+		case err == nil:
+			continue
+		case !errors.Is(err, ErrCorrupt):
+			return 0, err
+		}
+		for _, s := range r.queues {
+			if err := d.unlessImporting(s.name); err != nil {
+				return 0, err
+			}
+		}
+		gone = append(gone, r)
+	}
+	if len(gone) == 0 {
+		return 0, nil
+	}
+	f := d.space(space)
+	for _, r := range gone {
+		f.setRun(r.name, nil)
+		for _, s := range r.queues {
+			d.queue(s.name).counters.Purged += s.count
+			purged += s.count
+		}
+	}
+	d.unlessEmpty(f)
+	return purged, nil
 }
 
 // clashes says why a reference that comes out of a run cannot stand inline, or nil.

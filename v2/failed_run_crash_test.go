@@ -45,6 +45,12 @@ func withFailedRun(t testing.TB, d *crashtest.Disk, s *Store) {
 	}
 }
 
+// withLostRun is withFailedRun whose run is gone from the disk.
+func withLostRun(t testing.TB, d *crashtest.Disk, s *Store) {
+	withFailedRun(t, d, s)
+	d.Remove(crashDir + "/" + namespaceDir + "/" + runPath(s.cached.st.failed[0].runs[0].name))
+}
+
 var failedRunScenarios = []crashScenario{
 	{name: "run-failed-seal", setup: withFailures, steps: []crashStep{put(small("after"))}},
 	{name: "run-failed-settle", setup: withFailedRun, steps: []crashStep{

@@ -4,7 +4,6 @@ package holdfast
 
 import (
 	"errors"
-	"fmt"
 
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -29,23 +28,16 @@ var errMoved = errors.New("the state moved on")
 // hold keeps what v looks at: the committed state, whatever else enters its commit. It is
 // to be released.
 func (v *view) hold() (*held, error) {
-	objects, err := v.pins.objects.OpenDir(".")
+	objects, err := v.pins.shareObjects()
 	if err != nil {
 		return nil, err
 	}
 	h := &held{objects: objects, now: v.draft.now, settled: v.settled, owner: v.owner}
-	free, err := objects.TryLock(fsguard.Shared)
-	switch {
-	case err != nil:
-		err = lockError(err)
-	case !free: // only a look without the transfer lock meets this
-		err = fmt.Errorf("%s/ is being collected: %w", objectsDir, ErrBusy)
-	case !v.settled:
-		err = v.unmoved()
-	}
-	if err != nil {
-		h.release()
-		return nil, err
+	if !v.settled {
+		if err := v.unmoved(); err != nil {
+			h.release()
+			return nil, err
+		}
 	}
 	h.st = h.reading(v.draft.base)
 	return h, nil

@@ -20,6 +20,8 @@ func (r opRun) rows(k int) []string {
 		return []string{"C9"}
 	case aCreation:
 		return r.creating(k)
+	case aRestoration:
+		return []string{r.restoring(k)}
 	case aResolving:
 		return []string{"R6"}
 	case aResolved:
@@ -173,6 +175,22 @@ func (r opRun) holding(k int) []string {
 }
 
 func isHolder(at string) bool { return called(at) == "holder file" }
+
+// restoring is Restore.
+func (r opRun) restoring(k int) string {
+	row := "B1"
+	for _, op := range r.ops[:k+1] {
+		switch {
+		case op.Op == fsguard.OpMkdir && op.Path == restoringDir:
+			row = "B2"
+		case op.Op == fsguard.OpRename && op.From == restoringDir:
+			row = "B3"
+		case op.Op == fsguard.OpSyncDir && op.Path == "." && op.Root == crashRestored && row == "B3":
+			row = "B4"
+		}
+	}
+	return row
+}
 
 // creating is Create and ResumeCreate.
 func (r opRun) creating(k int) []string {

@@ -20,7 +20,7 @@ import (
 func recordedRuns(t *testing.T) []opRun {
 	// The same tokens whatever ran before: a collection goes by the names of objects.
 	defer processes.Store(processes.Swap(1 << 40))
-	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), reserveRuns(t), refusedRuns(t), uncertainRuns(t))
+	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), reserveRuns(t), refusedRuns(t), uncertainRuns(t), restoreRuns(t))
 	for _, r := range runs {
 		if len(r.ops) == 0 {
 			t.Fatalf("%s does nothing", r.name)
@@ -148,6 +148,16 @@ func refusedRuns(t *testing.T) []opRun {
 	runs = append(runs, r.held("ack after that", func() { mustDo(t, s.Ack(t.Context(), have["b"])) })...)
 	mustDo(t, s.Close())
 	return runs
+}
+
+// restoreRuns are Restore, of a copy with two runs and two objects.
+func restoreRuns(t *testing.T) []opRun {
+	d := crashtest.NewDisk()
+	copiedOnDisk(t, d)
+	r := recordOn(d)
+	run := r.whole("restore", func() { mustDo(t, restoreOnDisk(crashOptions(r.w))) })
+	run.kind = aRestoration
+	return []opRun{run}
 }
 
 // uncertainRuns are what begins with a sync after the rename that fails.

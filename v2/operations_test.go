@@ -102,7 +102,8 @@ type opKind int
 const (
 	aCall opKind = iota
 	anOpening
-	aCreation  // by Create or ResumeCreate
+	aCreation // by Create or ResumeCreate
+	aRestoration
 	aResolving // of a commit that nobody has settled
 	aResolved  // of one that somebody has
 )
@@ -187,7 +188,7 @@ func (r opRun) listed() pages.Run {
 func spelled(op seenOp, before diskLook) string {
 	words := opVerbs[op.Op] + " " + called(op.Path)
 	switch {
-	case op.Path == "." && op.Root != crashDir:
+	case op.Path == "." && op.Root != crashDir && op.Root != crashRestored:
 		words = opVerbs[op.Op] + " parent"
 	case op.Path == turnPath && (op.Op == fsguard.OpLock || op.Op == fsguard.OpUnlock):
 		words = opVerbs[op.Op] + " turnstile" // which is the format file
@@ -224,8 +225,10 @@ func called(at string) string {
 	switch {
 	case at == ".":
 		return "root"
-	case at == path.Base(crashDir):
+	case at == path.Base(crashDir), at == path.Base(crashRestored):
 		return "root"
+	case at == restoringDir:
+		return "restoring namespace"
 	case at == namespaceDir:
 		return "namespace"
 	case isToken && path.Base(dir) == objectsDir:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
 )
 
@@ -36,6 +37,27 @@ func (s *Store) Purge(ctx context.Context, failedName string, o queue.PurgeOptio
 	return s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) error {
 		return v.draft.purge(o.Namespace, failedName)
 	}})
+}
+
+// PurgeLost gives up the failed messages of a namespace that are lost: those in runs whose
+// files are missing or not what the state says, which no other call can remove. It says how
+// many; they count as purged, and their names are free. On nil that is durable. A file that
+// cannot be read now, or that is linked, refuses it, and nothing is given up. It reads
+// every run of the namespace under the lock.
+func (s *Store) PurgeLost(ctx context.Context, o queue.PurgeOptions) (uint64, error) {
+	if err := queue.CheckNamespace(o.Namespace); err != nil {
+		return 0, err
+	}
+	var n uint64
+	err := s.submit(ctx, &call{writes: true, settles: true, decide: func(v *view) (err error) {
+		reader := newRunFiles(func() fsguard.Dir { return v.pins.objects }) // what is remembered may be lost since
+		n, err = v.draft.purgeLost(o.Namespace, reader)
+		return err
+	}, uncertain: func(u *queue.UncertainError) { u.Cleared = n }})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 func checkFailed(space, name string) error {

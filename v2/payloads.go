@@ -23,20 +23,8 @@ type payloads struct {
 // missing, is not a plain file, is too short or does not match its checksum. Any
 // other trouble is err and says nothing about the message.
 func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
-	if p.file == nil || p.name != r.object {
-		p.close()
-		file, err := openObject(p.objects, r.object, payloadFile)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, "its object is missing", nil
-		case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain):
-			return nil, err.Error(), nil
-		case errors.Is(err, fsguard.ErrLinked): // a backup's doing: the bytes are there
-			return nil, "", typed(err)
-		case err != nil:
-			return nil, "", err
-		}
-		p.name, p.file = r.object, file
+	if damage, err := p.open(r.object); damage != "" || err != nil {
+		return nil, damage, err
 	}
 	payload, err = readRange(p.file, r.off, r.size)
 	switch {
@@ -49,6 +37,27 @@ func (p *payloads) read(r *ref) (payload []byte, damage string, err error) {
 		return nil, fmt.Sprintf("its checksum is %08x, not %08x", sum, r.sum), nil
 	}
 	return payload, "", nil
+}
+
+// open opens an object, unless it is open.
+func (p *payloads) open(object token) (damage string, err error) {
+	if p.file != nil && p.name == object {
+		return "", nil
+	}
+	p.close()
+	file, err := openObject(p.objects, object, payloadFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "its object is missing", nil
+	case errors.Is(err, fsguard.ErrSymlink), errors.Is(err, fsguard.ErrNotPlain):
+		return err.Error(), nil
+	case errors.Is(err, fsguard.ErrLinked): // a backup's doing: the bytes are there
+		return "", typed(err)
+	case err != nil:
+		return "", err
+	}
+	p.name, p.file = object, file
+	return "", nil
 }
 
 func (p *payloads) close() {
@@ -114,17 +123,22 @@ type unsynced struct {
 // writeObject makes an object's directory and file, exclusively. Nothing of it is
 // durable yet: the file, its directory and the edge in objects/ are to be synced.
 func writeObject(objects fsguard.Dir, o object) (u unsynced, err error) {
-	name := o.name.String()
-	if err := objects.Mkdir(name); err != nil {
-		return u, err
-	}
-	if u.dir, err = objects.OpenDir(name); err != nil {
-		return u, err
-	}
-	if u.file, err = u.dir.Create(o.file); err != nil {
+	if u, err = makeObject(objects, o.name, o.file); err != nil {
 		return u, err
 	}
 	_, err = u.file.WriteAt(o.data, 0)
+	return u, err
+}
+
+// makeObject is writeObject with an empty file.
+func makeObject(objects fsguard.Dir, name token, file string) (u unsynced, err error) {
+	if err := objects.Mkdir(name.String()); err != nil {
+		return u, err
+	}
+	if u.dir, err = objects.OpenDir(name.String()); err != nil {
+		return u, err
+	}
+	u.file, err = u.dir.Create(file)
 	return u, err
 }
 

@@ -17,7 +17,7 @@ var failedRunBugs = []planted.Bug{
 	bug("every run read for a page", "TestFailedRunReadsWhatItNeeds$",
 		edit("failed_run.go", "		if len(page) == most && r.first > page[most-1].name {", "		if false {")),
 	bug("every run asked for a name", "TestFailedRunReadsWhatItNeeds$",
-		edit("failed_run.go", "	if name < r.first || name > r.last {\n		return nil, nil\n	}\n	if may, err := reader.mayHold(&r.sealedObject, name); !may || err != nil {\n		return nil, err\n	}\n", "")),
+		edit("failed_run.go", "	if name < r.first || name > r.last {\n		return nil, nil\n	}\n	if may, err := reader.mayHold(&r.sealedObject, name); !may || err != nil {\n		return nil, lostRun(err, waysOfFailed)\n	}\n", "")),
 	bug("taken out beside its double", "TestFailedRunContradicts$",
 		edit("failed_run.go", "	if err := d.st.clashes(&e.ref); err != nil {", "	if err := d.st.clashes(&e.ref); err != nil && false {")),
 	bug("no room for the marks of a purge", "TestFailedRunRoom$",
@@ -60,4 +60,8 @@ var failedRunBugs = []planted.Bug{
 		edit("format_failed_run.go", "	case string(filter) != hex.EncodeToString(newFilter(all)) || ", "	case ")),
 	bug("runs of failed messages without their feature", "TestFailedRunReferenceRefusals$",
 		edit("decode_failed.go", "d.failedRuns(f); d.uses&runsFeature == 0 {", "d.failedRuns(f); false {")),
+	bug("what cannot be read now given up", "TestPurgeLost$",
+		edit("failed_run.go", "		case !errors.Is(err, ErrCorrupt):\n", "		case false:\n")),
+	bug("what is remembered of a run taken for the run", "TestPurgeLost$",
+		edit("operator.go", "		n, err = v.draft.purgeLost(o.Namespace, reader)\n", "		_ = reader\n		n, err = v.draft.purgeLost(o.Namespace, s.runs)\n")),
 }

@@ -112,4 +112,8 @@ var stateBugs = []planted.Bug{
 		edit("scan.go", "	case digits > 1 && s.b[start] == '0':\n		s.fail(start, \"a number with a leading zero\")\n", "")),
 	bug("a token that climbs", "TestStateRefusals$",
 		edit("scan.go", "	t, ok := parseToken(text)\n	if !ok {\n		s.fail(at, \"%s %s is not a token\", what, quoted(text))\n	}\n	return t", "	t, _ := parseToken(text)\n	_ = at\n	return t")),
+	bug("all that is damaged set aside in one hold", "TestClaimOverManyDamaged$",
+		edit("claim.go", "|| d.aside >= maxAside && len", "|| false && len")),
+	bug("nothing due behind very many damaged", "TestClaimOverManyDamaged$",
+		edit("consumer.go", "		if len(out.Deliveries) > 0 || !more {\n", "		if len(out.Deliveries) > 0 || !more || true {\n")),
 }

@@ -85,11 +85,17 @@ func restore(ctx context.Context, dir string, o *Options, r RestoreOptions, open
 	if err != nil {
 		return Restored{}, err
 	}
+	out, err := s.restoreAlone(ctx, from, verify)
+	if err != nil && made {
+		unmakeRoot(s.fs, s.dir) // unless something is left in it
+	}
+	return out, err
+}
+
+// restoreAlone restores under the lock of the root, which is there.
+func (s *Store) restoreAlone(ctx context.Context, from source, o VerifyOptions) (Restored, error) {
 	root, err := lockRoot(ctx, s)
 	if err != nil {
-		if made {
-			unmakeRoot(s.fs, s.dir)
-		}
 		return Restored{}, err
 	}
 	defer root.Close() // and with it the lock
@@ -100,11 +106,9 @@ func restore(ctx context.Context, dir string, o *Options, r RestoreOptions, open
 	if err := root.Sync(); err != nil {
 		return Restored{}, syncError(err)
 	}
-	out, err := s.restoreIn(ctx, root, from, verify)
+	out, err := s.restoreIn(ctx, root, from, o)
 	if err != nil {
-		if dropTree(root, restoringDir) && made {
-			unmakeRoot(s.fs, s.dir)
-		}
+		dropTree(root, restoringDir) // what cannot be removed is told by whoever opens it
 		return Restored{}, err
 	}
 	return out, nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -22,21 +21,23 @@ type restoring struct {
 	space fsguard.Dir // under its name for the time being
 	fileBatch
 
-	old     *state // as it was copied; its runs are read where they were put
-	text    []byte // of it
-	wanted  map[string]wantedFile
-	runs    int // of wanted, still to come
-	arrived []manifestFact
-	report  Report // of the copy
+	old       *state // as it was copied; its runs are read where they were put
+	text      []byte // of it
+	wanted    map[string]wantedFile
+	unpacking *unpacking // nil until the first object comes
+	runs      int        // of wanted, still to come
+	arrived   []manifestFact
+	report    Report // of the copy
 
 	st  *state // the new one
 	out Restored
 }
 
-// A wantedFile is what the copied state says of a file.
+// A wantedFile is what the copied state says of a file: of a run, or of the messages that
+// lie in an object, in their order.
 type wantedFile struct {
-	run   *sealedObject // of the run; nil: it is a payload's
-	least int64         // of a payload's file: where its last message ends
+	run   *sealedObject
+	parts []part
 }
 
 // newRestoring makes the namespace, as Create does, but for the state and what goes by its
@@ -101,7 +102,7 @@ func (x *restoring) takeAll(ctx context.Context) error {
 			}
 			continue
 		}
-		text, err := x.from.read(min(mostManifest, manifestHead+manifestLine*int64(len(x.arrived))))
+		text, err := readWhole(x.from, path, mostManifest(len(x.arrived)))
 		if err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (x *restoring) takeAll(ctx context.Context) error {
 // take takes one file, if it is one that may come now.
 func (x *restoring) take(path string) error {
 	if path == stateFile && x.old == nil {
-		text, err := x.from.read(x.s.mostText())
+		text, err := readWhole(x.from, path, x.s.mostText())
 		if err != nil {
 			return err
 		}
@@ -132,32 +133,25 @@ func (x *restoring) take(path string) error {
 	if !ok {
 		return &BackupError{Entry: path, Reason: x.unwanted(path)}
 	}
-	most := want.least + maxBatchObject
-	if want.run != nil {
-		most = want.run.size
+	delete(x.wanted, path)
+	if want.run == nil {
+		return x.unpack(path, want.parts)
 	}
-	text, err := x.from.read(most)
+	text, err := readWhole(x.from, path, want.run.size)
 	if err != nil {
 		return err
 	}
-	object, file, _ := splitObject(path) // as it was spelled by this program
-	if want.run != nil && (int64(len(text)) != want.run.size || checksum(text) != want.run.sum) {
+	if int64(len(text)) != want.run.size || checksum(text) != want.run.sum {
 		return &BackupError{Entry: path, Reason: "its length or its checksum is not what " + stateFile + " says"}
 	}
-	if int64(len(text)) < want.least {
-		return &BackupError{Entry: path, Reason: fmt.Sprintf("ends after %d of %d bytes", len(text), want.least)}
-	}
-	if err := x.write(newObject(object, file, text)); err != nil {
+	if err := x.write(newObject(want.run.name, runFile, text)); err != nil {
 		return err
 	}
-	delete(x.wanted, path)
 	x.arrived = append(x.arrived, factOf(path, text))
-	if want.run != nil {
-		if x.runs--; x.runs == 0 {
-			return x.survey()
-		}
+	if x.runs--; x.runs > 0 {
+		return nil
 	}
-	return nil
+	return x.survey()
 }
 
 // unwanted says why a file may not come.
@@ -203,6 +197,10 @@ func badState(err error) error {
 	return &BackupError{Entry: stateFile, Reason: err.Error(), Err: err}
 }
 
+func badFault(f *Fault) error {
+	return &BackupError{Entry: f.where(), Reason: f.Reason, Err: &CorruptError{File: f.File, Offset: -1, Reason: f.Reason}}
+}
+
 // survey finds out, when all runs are there, which objects are to come.
 func (x *restoring) survey() error {
 	h := &held{st: x.old, objects: x.objects, now: x.s.clock.Now(), settled: true}
@@ -210,23 +208,22 @@ func (x *restoring) survey() error {
 	if err := i.gather(); err != nil {
 		return err
 	}
-	for _, f := range i.report.Faults {
-		return &BackupError{Entry: f.File, Reason: f.Reason}
+	if len(i.report.Faults) > 0 {
+		return badFault(&i.report.Faults[0])
 	}
 	x.report = i.report
 	space, err := x.space.Space()
 	if err != nil {
 		return err
 	}
+	var all uint64
 	for parts := range byObject(i.parts) {
-		var end int64
-		for _, p := range parts {
-			end = max(end, p.off+p.size)
+		last := parts[len(parts)-1]
+		path, end := payloadPath(last.object), uint64(last.off+last.size)
+		if all += end; end > space.Free || all > space.Free {
+			return fmt.Errorf("%s of the copy takes %d bytes, the disk has %d left: %w", path, end, space.Free-(all-end), unix.ENOSPC)
 		}
-		if uint64(end) > space.Free { // it is read into memory first
-			return fmt.Errorf("%s of the copy has %d bytes, the disk has %d left: %w", payloadPath(parts[0].object), end, space.Free, unix.ENOSPC)
-		}
-		x.wanted[payloadPath(parts[0].object)] = wantedFile{least: end}
+		x.wanted[path] = wantedFile{parts: parts}
 	}
 	return nil
 }
@@ -325,12 +322,7 @@ func (x *restoring) verify(ctx context.Context, o VerifyOptions) error {
 	}
 	r := &i.report
 	if len(r.Faults) > 0 {
-		f := r.Faults[0]
-		what := f.File
-		if f.Queue != "" {
-			what += " (" + strings.TrimSpace(f.Queue+" "+f.ID) + ")"
-		}
-		return &BackupError{Entry: what, Reason: f.Reason}
+		return badFault(&r.Faults[0])
 	}
 	if c.st.store != x.st.store || c.st.commit != x.st.commit || r.Processing != 0 || r.Orphans != 0 ||
 		r.Messages != x.report.Messages || r.Failed != x.report.Failed || !sameCounts(x.old, c.st, x.out.Returned) {

@@ -330,3 +330,39 @@ func TestRestoreProvesTheExchangeAnew(t *testing.T) {
 		mustEnqueue(t, s, "mail", small("after"))
 	}
 }
+
+// A restore that an error of the disk ends, wherever, leaves nothing: no empty directory
+// either. Only the errors behind the commit point leave a store, which is whole.
+func TestRestoreThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	copied := crashtest.NewDisk()
+	copiedOnDisk(t, copied)
+	for name, plan := range map[string]func(n int, err error) crashtest.Plan{"before": crashtest.FailAt, "after": crashtest.FailAfter} {
+		failed, whole := 0, 0
+		for n := 1; ; n++ {
+			d := copied.Clone()
+			w := crashtest.Wrap(d.Process(), plan(n, syscall.EIO))
+			err := restoreOnDisk(crashOptions(w))
+			if !w.Fired() {
+				mustDo(t, err)
+				break
+			}
+			if err == nil {
+				continue // of what it could do without
+			}
+			if failed++; !d.Exists(crashRestored) || strings.HasPrefix(err.Error(), "mkdir restored:") && name == "after" { // whose that is nobody can say
+				continue
+			}
+			s, no := Open(t.Context(), crashRestored, crashOptions(d.Process()))
+			if no != nil {
+				t.Errorf("EIO %s operation %d, %v, leaves %v\n%s", name, n, err, no, w.Trace())
+				continue
+			}
+			whole++
+			mustDo(t, s.Close())
+		}
+		if failed < 30 || whole > 2 {
+			t.Errorf("EIO %s an operation: %d failures, %d left a store", name, failed, whole)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,19 +21,31 @@ type source interface {
 	// next gives the path of the next file; io.EOF: there is none.
 	next() (path string, err error)
 
-	// read gives the content of that file, of at most so many bytes.
-	read(most int64) ([]byte, error)
+	// open gives the content of that file, once. Its reader's errors are those of next.
+	open() (io.ReadCloser, error)
 
 	close()
 }
 
-// mostManifest bounds a manifest: some ten million files. One that comes behind the files
-// that it names is no longer than they need.
-const (
-	mostManifest = 2 << 30
-	manifestHead = 4 << 10
-	manifestLine = 256
-)
+// mostManifest bounds the manifest of so many objects: some ten million at most.
+func mostManifest(objects int) int64 {
+	const head, line, most = 4 << 10, 256, 2 << 30
+	return min(head+line*int64(objects), most)
+}
+
+// readWhole reads the next file of a copy, of at most so many bytes, into memory.
+func readWhole(from source, entry string, most int64) ([]byte, error) {
+	in, err := from.open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() // only read
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = tooLong(entry, most)
+	}
+	return text, err
+}
 
 func tooLong(entry string, most int64) error {
 	return &BackupError{Entry: entry, Reason: fmt.Sprintf("is longer than the %d bytes that it can have", most)}
@@ -61,11 +74,20 @@ func newDirSource(fsys fsguard.FS, from string) (source, error) {
 }
 
 func (d *dirSource) begin() error {
-	var err error
-	if d.manifest, err = d.text(d.root, manifestFile, manifestFile, mostManifest); err != nil {
+	var missing error
+	var names []string
+	if d.objects, missing = openDir(d.root, objectsDir); missing == nil {
+		var err error
+		if names, err = d.objects.ReadDir(); err != nil {
+			return fmt.Errorf("reading %s/ of the copy: %w", objectsDir, err)
+		}
+	}
+	d.path = manifestFile
+	text, err := readWhole(d, d.path, mostManifest(len(names)))
+	if err != nil {
 		return err
 	}
-	m, err := decodeManifest(d.manifest)
+	m, err := decodeManifest(text)
 	if err != nil {
 		return err
 	}
@@ -73,8 +95,8 @@ func (d *dirSource) begin() error {
 		d.paths = append(d.paths, f.Path)
 	}
 	d.paths = append(d.paths, manifestFile)
-	d.objects, err = openDir(d.root, objectsDir)
-	return admitEntry(objectsDir, err)
+	d.manifest = text
+	return admitEntry(objectsDir, missing)
 }
 
 func (d *dirSource) next() (string, error) {
@@ -85,12 +107,12 @@ func (d *dirSource) next() (string, error) {
 	return d.path, nil
 }
 
-func (d *dirSource) read(most int64) ([]byte, error) {
-	switch d.path {
-	case manifestFile:
-		return d.manifest, nil
-	case stateFile:
-		return d.text(d.root, stateFile, d.path, most)
+func (d *dirSource) open() (io.ReadCloser, error) {
+	switch {
+	case d.path == manifestFile && d.manifest != nil: // it is one and the same that is followed and held against
+		return io.NopCloser(bytes.NewReader(d.manifest)), nil
+	case d.path == manifestFile, d.path == stateFile:
+		return d.file(d.root, d.path)
 	}
 	object, file, ok := splitObject(d.path)
 	if !ok {
@@ -100,24 +122,32 @@ func (d *dirSource) read(most int64) ([]byte, error) {
 	if err != nil {
 		return nil, admitEntry(d.path, err)
 	}
-	defer dir.Close() // only read
-	return d.text(dir, file, d.path, most)
+	defer dir.Close() // only passed through
+	return d.file(dir, file)
 }
 
-func (d *dirSource) text(in fsguard.Dir, name, entry string, most int64) ([]byte, error) {
+func (d *dirSource) file(in fsguard.Dir, name string) (io.ReadCloser, error) {
 	file, err := in.Open(name)
 	if err != nil {
-		return nil, admitEntry(entry, err)
+		return nil, admitEntry(d.path, err)
 	}
-	defer file.Close() // only read
-	text, err := fsguard.ReadAll(file, most)
-	if errors.Is(err, fsguard.ErrTooLong) {
-		return nil, tooLong(entry, most)
+	return &dirFile{File: file, path: d.path}, nil
+}
+
+// A dirFile reads a file of a directory from its beginning.
+type dirFile struct {
+	fsguard.File
+	path string
+	at   int64
+}
+
+func (f *dirFile) Read(b []byte) (int, error) {
+	n, err := f.ReadAt(b, f.at)
+	f.at += int64(n)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("reading %s of the copy: %w", f.path, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s of the copy: %w", entry, err)
-	}
-	return text, nil
+	return n, err
 }
 
 // admitEntry says what is wrong with an entry that could not be opened. An error of the
@@ -183,17 +213,20 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-func (t *tarSource) read(most int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(t.r, most+1))
+func (t *tarSource) open() (io.ReadCloser, error) { return io.NopCloser(tarFile{t}), nil }
+
+// A tarFile reads the entry at which a stream is.
+type tarFile struct{ t *tarSource }
+
+func (f tarFile) Read(b []byte) (int, error) {
+	n, err := f.t.r.Read(b)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, &BackupError{Entry: t.path, Reason: "is cut off", Err: err}
-	case err != nil:
-		return nil, fmt.Errorf("reading %q of the copy: %w", t.path, err)
-	case int64(len(text)) > most:
-		return nil, tooLong(t.path, most)
+		err = &BackupError{Entry: f.t.path, Reason: "is cut off", Err: err}
+	case err != nil && err != io.EOF:
+		err = fmt.Errorf("reading %q of the copy: %w", f.t.path, err)
 	}
-	return text, nil
+	return n, err
 }
 
 func (t *tarSource) close() {}

@@ -162,7 +162,7 @@ func (q *queueState) sealed(reader runReader, id string) (s *slot, in *run, err 
 	for _, r := range q.runs {
 		may, err := reader.mayHold(&r.sealedObject, id)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, lostRun(err, waysOfPending)
 		}
 		if !may {
 			continue

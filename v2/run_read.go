@@ -55,14 +55,32 @@ func (f *runFiles) members(r *run) (*body, error) {
 	}
 	b, err := f.whole(&r.sealedObject)
 	if err != nil {
-		return nil, err
+		return nil, lostRun(err, waysOfPending)
 	}
 	m, err := decodeRun(b, r, runPath(r.name))
 	if err != nil {
-		return nil, err
+		return nil, lostRun(err, waysOfPending)
 	}
 	f.keep(r, m)
 	return m, nil
+}
+
+// What there is to do about a run that is lost, beside restoring a copy.
+const (
+	waysOfPending = "Clear of its queue gives up what waits in it"
+	waysOfFailed  = "PurgeLost gives up the failed messages that are in it"
+)
+
+// lostRun adds to what is wrong with a run how it can be given up. An error that says nothing
+// about the run stays as it is.
+func lostRun(err error, ways string) error {
+	var c *CorruptError
+	if err == nil || !errors.As(err, &c) {
+		return err
+	}
+	told := *c
+	told.Reason += "; " + ways
+	return &told
 }
 
 // keep remembers a run that was read, or that this process has sealed.
@@ -77,11 +95,11 @@ func (f *runFiles) buried(r *failedRun) ([]*failedEntry, error) {
 	}
 	b, err := f.whole(&r.sealedObject)
 	if err != nil {
-		return nil, err
+		return nil, lostRun(err, waysOfFailed)
 	}
 	all, err := decodeFailedRun(b, r, runPath(r.name))
 	if err != nil {
-		return nil, err
+		return nil, lostRun(err, waysOfFailed)
 	}
 	f.keepEvidence(r, all)
 	return all, nil

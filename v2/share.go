@@ -11,30 +11,26 @@ import (
 
 // The lock of objects/ is between those who must open an object by its path after they
 // have let go of the transfer lock, and those who remove objects. Both take it only while
-// they hold the transfer lock, and never wait for it: readers share it from the state that
-// names their objects until they have read them, a collector has it alone for what it
-// removes in one hold. It protects only reading by path. Whoever has an object open reads on
-// after it was removed.
+// they hold the transfer lock, or before they read state.json without it, and never wait
+// for it: readers share it from the state that names their objects until they have read
+// them, a collector has it alone for what it removes in one hold. It protects only reading
+// by path. Whoever has an object open reads on after it was removed.
 
-// shareObjects gives objects/ with its lock shared. Called under the transfer lock, or before
-// state.json is read without it. Close it when nothing is opened by path any more.
+// shareObjects gives objects/, on a description of its own, with its lock shared. ErrBusy:
+// a collector has it.
 func (p *pins) shareObjects() (fsguard.Dir, error) {
-	d, err := openDir(p.space, objectsDir)
+	objects, err := p.objects.OpenDir(".")
 	if err != nil {
 		return nil, err
 	}
-	info, err := d.Info()
-	if err := same(objectsDir, info, err, p.objectsID); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	shared, err := d.TryLock(fsguard.Shared)
-	if err == nil && !shared { // no collector of ours: it would hold the transfer lock
-		err = fmt.Errorf("%s/: its lock is held by another program: %w", objectsDir, ErrDeferred)
+	free, err := objects.TryLock(fsguard.Shared)
+	if err = lockError(err); err == nil && !free { // only a look without the transfer lock meets this
+		err = fmt.Errorf("%s/ is being collected: %w", objectsDir, ErrBusy)
 	}
 	if err != nil {
-		return nil, errors.Join(lockError(err), d.Close())
+		return nil, errors.Join(err, objects.Close())
 	}
-	return d, nil
+	return objects, nil
 }
 
 // ownObjects takes the lock of objects/ alone, on the pinned descriptor, if nobody shares it.

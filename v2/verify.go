@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"example.com/holdfast/queue"
@@ -73,6 +74,14 @@ type Fault struct {
 	Queue  string `json:"queue,omitempty"`
 	ID     string `json:"id,omitempty"`
 	Reason string `json:"reason"`
+}
+
+// where names the file, and the message or the queue that it is about.
+func (f *Fault) where() string {
+	if of := strings.TrimSpace(f.Queue + " " + f.ID); of != "" {
+		return f.File + " (" + of + ")"
+	}
+	return f.File
 }
 
 // An Orphan is an object that nothing refers to: of a commit that did not come, of messages

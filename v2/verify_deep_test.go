@@ -229,3 +229,26 @@ func TestVerifyPage(t *testing.T) {
 		}
 	}
 }
+
+// A run whose object has payloads too is told, and stops a backup.
+func TestVerifyTwoUsesOfAnObject(t *testing.T) {
+	dir, runs := deepIn(t, 40)
+	at := func(name string) string { return filepath.Join(dir, namespaceDir, filepath.FromSlash(name)) }
+	st := stateIn(t, dir)
+	b, err := decodeRun(mustRead(t, at(runPath(runs[0].name))), runs[0], "")
+	mustDo(t, err)
+	object := b.slots[0].pending.object
+	mustDo(t, os.Rename(at(runPath(runs[1].name)), at(runPath(object))), os.Remove(filepath.Dir(at(runPath(runs[1].name)))))
+	run := st.queues[0].runs[1]
+	run.name, run.enc = object, nil
+	mustDo(t, os.WriteFile(at(stateFile), encodeState(nil, st), 0o600))
+	r, err := VerifyDir(t.Context(), dir, nil, VerifyOptions{})
+	if err != nil || len(r.Faults) != 1 || r.Faults[0].Code != "run" || r.Faults[0].File != payloadPath(object) || r.Faults[0].ID != b.slots[0].id {
+		t.Errorf("%+v, %v", r.Faults, err)
+	}
+	s, err := OpenReadOnly(t.Context(), dir, nil)
+	mustDo(t, err)
+	defer s.Close()
+	_, err = s.Backup(t.Context(), dir+"-copy", BackupOptions{})
+	refusal(t, "backup", err, ErrCorrupt, payloadPath(object)+" (mail "+b.slots[0].id+")")
+}

@@ -90,7 +90,24 @@ func (x *inspection) gather() error {
 	if err := sound.verdict(); err != nil {
 		r.fault("run", stateFile, err.Error())
 	}
+	x.oneUseEach()
 	return nil
+}
+
+// oneUseEach notes messages whose payload lies in what is named as a run: an object has one
+// file. That no two runs are one the decoder sees to.
+func (x *inspection) oneUseEach() {
+	runs := map[token]bool{}
+	for _, run := range x.st.sealed() {
+		runs[run.name] = true
+	}
+	for _, p := range x.parts {
+		if runs[p.object] {
+			x.report.Faults = append(x.report.Faults, Fault{
+				Code: "run", File: payloadPath(p.object), Queue: p.queue, ID: p.id, Reason: "the payload is said to lie in an object that is named as a run",
+			})
+		}
+	}
 }
 
 // readable notes a run that was read, or that is damaged.

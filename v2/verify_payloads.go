@@ -6,6 +6,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
 	"slices"
 	"sync"
 
@@ -126,18 +129,60 @@ func (r *reading) note(i int, size int64, file *payloads) bool {
 	return true
 }
 
-// admit reads a payload as a claim would, and its JSON again.
+// wholePayload is the longest payload that is read into memory to be looked at.
+const wholePayload = 1 << 20
+
+// admit reads a payload as a claim would, and its JSON again. A long one it reads in pieces.
 func (p *part) admit(file *payloads) (damage string, err error) {
-	payload, damage, err := file.read(&ref{object: p.object, off: p.off, size: p.size, sum: p.sum})
-	switch {
-	case errors.Is(err, ErrUnsafe):
+	if p.size > wholePayload {
+		damage, err = p.admitPieces(file)
+	} else {
+		_, damage, err = p.read(file)
+	}
+	if errors.Is(err, ErrUnsafe) {
 		return err.Error(), nil
-	case err != nil || damage != "":
-		return damage, err
+	}
+	return damage, err
+}
+
+// read gives the payload if nothing is wrong with it.
+func (p *part) read(file *payloads) (payload []byte, damage string, err error) {
+	payload, damage, err = file.read(&ref{object: p.object, off: p.off, size: p.size, sum: p.sum})
+	if err != nil || damage != "" {
+		return nil, damage, err
 	}
 	// Whatever bounds the payload was accepted under, it is one JSON value.
 	if err := queue.CheckPayload(payload, len(payload), len(payload)); err != nil {
 		damage = err.Error()
 	}
-	return damage, nil
+	return payload, damage, nil
+}
+
+// admitPieces is read without the payload in memory.
+func (p *part) admitPieces(file *payloads) (damage string, err error) {
+	if damage, err := file.open(p.object); damage != "" || err != nil {
+		return damage, err
+	}
+	var sum uint32
+	var json jsonScan
+	valid, buf := true, make([]byte, unpackBuffer)
+	for done := int64(0); done < p.size; {
+		n, err := readFull(file.file, buf[:min(int64(len(buf)), p.size-done)], p.off+done)
+		done += int64(n)
+		switch {
+		case errors.Is(err, io.EOF):
+			return fmt.Sprintf("its object ends after %d of %d bytes", done, p.size), nil
+		case err != nil:
+			return "", err
+		}
+		sum = crc32.Update(sum, castagnoli, buf[:n])
+		valid = valid && json.write(buf[:n])
+	}
+	switch {
+	case sum != p.sum:
+		return fmt.Sprintf("its checksum is %08x, not %08x", sum, p.sum), nil
+	case !valid || !json.whole():
+		return "it is no JSON value", nil
+	}
+	return "", nil
 }

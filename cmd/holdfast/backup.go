@@ -3,9 +3,14 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +47,7 @@ store; until the copy is done, nothing is collected.`,
 				var r holdfast.BackupReport
 				var err error
 				if to == "-" {
-					r, err = s.BackupTar(ctx, a.out, b)
+					r, err = a.backupStream(ctx, s, b)
 				} else {
 					r, err = s.Backup(ctx, to, b)
 				}
@@ -54,6 +59,39 @@ store; until the copy is done, nothing is collected.`,
 			})
 		},
 	}
+}
+
+// backupStream writes the copy to standard output. Where that fails it is no matter of the
+// store, and what was written is told to be no copy.
+func (a *app) backupStream(ctx context.Context, s store, o holdfast.BackupOptions) (holdfast.BackupReport, error) {
+	out := &failing{w: a.stdout}
+	w := bufio.NewWriterSize(out, 64<<10)
+	r, err := s.BackupTar(ctx, w, o)
+	if err == nil {
+		err = w.Flush()
+	}
+	what, advice := "standard output could not be written", "back up again, to where there is room"
+	switch {
+	case out.err == nil:
+		return r, err
+	case errors.Is(out.err, syscall.EPIPE):
+		what, advice = "the program that reads the stream has ended before it", "back up again, to one that reads to the end"
+	}
+	return r, about(fmt.Errorf("%s: what it was given is not a whole copy, and restore refuses it: %w", what, out.err), facts{outside: true, advice: advice})
+}
+
+// A failing remembers the error of a stream.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	n, err := f.w.Write(b)
+	if err != nil {
+		f.err = err
+	}
+	return n, err
 }
 
 // aboutCopy says what to do about a backup that did not come to its end.
@@ -71,9 +109,6 @@ func aboutCopy(err error, to string) error {
 
 func (a *app) printBackup(r holdfast.BackupReport, to string) error {
 	if to == "-" {
-		if err := a.flush(); err != nil {
-			return err
-		}
 		if a.json {
 			a.errJSON(r)
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	holdfast "example.com/holdfast/v2"
@@ -97,5 +98,52 @@ func TestBackupOfADamagedStore(t *testing.T) {
 	l := decode[errorLine](t, s.refused(exitRefused, "damaged", "backup", s.dir+"-copy").err)
 	if !strings.Contains(l.Error, "chat/m") || l.Run != "holdfast verify --dir "+s.dir {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A shortWriter takes so many bytes, then answers an error.
+type shortWriter struct {
+	room int
+	err  error
+}
+
+func (w *shortWriter) Write(b []byte) (int, error) {
+	n := min(w.room, len(b))
+	if w.room -= n; n < len(b) {
+		return n, w.err
+	}
+	return n, nil
+}
+
+// Where the stream of a backup cannot be written, what was written is said to be no copy,
+// once, and nothing is said of the store.
+func TestBackupToAReaderThatEnds(t *testing.T) {
+	s := &session{t: t, dir: filepath.Join(t.TempDir(), "store")}
+	s.must("init")
+	s.must("enqueue", "mail", `"`+strings.Repeat("x", 200_000)+`"`)
+	whole := len(s.must("backup", "-"))
+	for _, c := range []struct {
+		err   error
+		rooms []int
+		says  string
+	}{
+		{syscall.EPIPE, []int{0, 100, whole - 1}, "the program that reads the stream has ended before it: "},
+		{syscall.ENOSPC, []int{100}, "standard output could not be written: "},
+	} {
+		for _, room := range c.rooms {
+			for _, json := range []bool{false, true} {
+				var out strings.Builder
+				args := []string{"backup", "-", "--dir", s.dir}
+				if json {
+					args = append(args, "--json")
+				}
+				code := newApp(strings.NewReader(""), &shortWriter{room, c.err}, &out).run(t.Context(), args)
+				told := out.String()
+				if code != exitIO || strings.Count(told, "\n") != 1 || !strings.Contains(told, c.says+"what it was given is not a whole copy") ||
+					!strings.Contains(told, "; back up again, to ") || strings.Contains(told, s.dir) {
+					t.Errorf("%v after %d bytes: %d, %s", c.err, room, code, told)
+				}
+			}
+		}
 	}
 }

@@ -18,6 +18,7 @@ type store interface {
 	ID() string
 	Recover(ctx context.Context) (holdfast.Recovery, error)
 	Collect(ctx context.Context, o holdfast.CollectOptions) (holdfast.CollectReport, error)
+	PurgeLost(ctx context.Context, o queue.PurgeOptions) (uint64, error)
 	Resolve(ctx context.Context, u *queue.UncertainError) (committed bool, err error)
 	Settings(ctx context.Context) (holdfast.Settings, error)
 	Set(ctx context.Context, s holdfast.Settings) error

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"example.com/holdfast/internal/web"
@@ -207,11 +208,21 @@ func nothingf(format string, args ...any) error { return nothingError(fmt.Sprint
 // noRepair is the advice for a store that cannot be read.
 const noRepair = "no command repairs this; restore a copy, into another directory (holdfast restore)"
 
-func adviceFor(k kind) string {
-	if k.err == holdfast.ErrCorrupt {
-		return noRepair
+// What is lost with a run is a block of messages: all else goes on.
+const (
+	noRepairOfRuns = noRepair + ", or give up what lies in that file: messages that wait by holdfast clear QUEUE, which drops all that wait there, failed ones by holdfast failed purge --lost"
+	noRepairOfRun  = noRepairOfRuns + "; holdfast verify names the queue, or none where they have failed"
+)
+
+func adviceFor(k kind, err error) string {
+	var c *holdfast.CorruptError
+	switch {
+	case k.err != holdfast.ErrCorrupt:
+		return ""
+	case errors.As(err, &c) && strings.HasSuffix(c.File, "/run.json"):
+		return noRepairOfRun
 	}
-	return ""
+	return noRepair
 }
 
 // othersWrite reports whether dir is ours and has a mode that lets others write:

@@ -107,14 +107,27 @@ func (a *app) failedShowCmd() *cobra.Command {
 
 func (a *app) failedPurgeCmd() *cobra.Command {
 	var space string
+	var lost bool
 	cmd := &cobra.Command{
-		Use:   "purge NAME...",
+		Use:   "purge NAME... | --lost",
 		Short: "Remove failed messages for good",
 		Long: `Remove failed messages for good. A name must be whole; of a generated ID 8 characters
-of its beginning or end are enough, if only one has them.`,
-		Args: cobra.MinimumNArgs(1),
+of its beginning or end are enough, if only one has them.
+
+With --lost those go of which nothing can be read any more: their block of messages is
+missing or damaged, as verify tells by the code run and without a queue. Restore a copy
+into another directory first, if there is one: their names and payloads may be in it.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if lost {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			if lost {
+				return a.withChange(ctx, func(s store) error { return a.purgeLost(ctx, s, space) })
+			}
 			return a.withChange(ctx, func(s store) error {
 				ops := make([]operand, len(args))
 				for i, given := range args {
@@ -133,7 +146,32 @@ of its beginning or end are enough, if only one has them.`,
 		},
 	}
 	spaceFlag(cmd, &space)
+	cmd.Flags().BoolVar(&lost, "lost", false, "purge those that cannot be read any more, because their file is missing or damaged")
 	return cmd
+}
+
+func (a *app) purgeLost(ctx context.Context, s store, space string) error {
+	n, err := s.PurgeLost(ctx, queue.PurgeOptions{Namespace: space})
+	u, err := certain(ctx, s, err)
+	if err != nil {
+		return about(err, facts{space: space})
+	}
+	if u != nil {
+		n = u.Cleared
+	}
+	if n == 0 {
+		return about(nothingf("no failed message is lost"), facts{run: "holdfast verify --dir {dir}"})
+	}
+	a.did("purged", plural(int64(n), "lost message"))
+	if a.json {
+		a.printJSON(struct {
+			Lost   uint64 `json:"lost"`
+			Result string `json:"result"`
+		}{n, "purged"})
+		return nil
+	}
+	a.printf("purged %s\n", plural(int64(n), "lost message"))
+	return nil
 }
 
 func (a *app) printPurged(name string) {

@@ -140,7 +140,7 @@ func (a *app) report(err error) {
 		text += "; this is a v1 queue directory: make a store elsewhere, and import this into it"
 		run = "holdfast import-v1 --help"
 	}
-	if advice := pick(f.advice, adviceFor(k)); advice != "" {
+	if advice := pick(f.advice, adviceFor(k, err)); advice != "" {
 		text, run = text+"; "+advice, ""
 	}
 	if a.json {

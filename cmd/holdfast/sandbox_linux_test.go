@@ -91,6 +91,7 @@ func everyCommand(t *testing.T, command func(args ...string) *exec.Cmd) {
 	run("", 0, "failed", "ls")
 	run("", 0, "failed", "show", "b", "--payload")
 	run("", 0, "failed", "purge", "b")
+	run("", 1, "failed", "purge", "--lost")
 	run("", 0, "clear", "mail")
 	run("", 0, "wait", "mail")
 	run("", 0, "enqueue", "mail", "1", "--key", "k", "--delay", "1h")

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,8 +41,11 @@ says nothing about the store; 2, usage.`,
 			a.printReport(cmd.Context(), r)
 			if !r.OK || len(r.Faults) > 0 {
 				err := fmt.Errorf("%s: %w", plural(int64(len(r.Faults)), "fault"), errFaults)
-				if !counted(r) {
+				switch {
+				case !counted(r):
 					return about(err, facts{advice: noRepair})
+				case slices.ContainsFunc(r.Faults, func(f holdfast.Fault) bool { return strings.HasSuffix(f.File, "/run.json") }):
+					return about(err, facts{advice: noRepairOfRuns})
 				}
 				return err
 			}

@@ -70,9 +70,55 @@ func TestExampleUnits(t *testing.T) {
 	}
 }
 
+// A queue's name goes through the name of its unit and comes out as it was, whatever stands in it.
+func TestExampleUnitTakesAnyQueue(t *testing.T) {
+	for _, program := range []string{"systemd-analyze", "systemd-escape"} {
+		if _, err := exec.LookPath(program); err != nil {
+			testrun.Skip(t, "no "+program)
+		}
+	}
+	if testrun.RaceDetector() {
+		t.Skip("another program's work, and no race of ours")
+	}
+	text, err := os.ReadFile(filepath.Join(examples, "holdfast-work@.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "%i") {
+		t.Error("the escaped name is used, which is no queue's")
+	}
+	for _, queue := range []string{"mail", "mail/out-going", "a-b/c.d/e_f"} {
+		name := said(t, "systemd-escape", "--template=holdfast-work@.service", queue)
+		if strings.Contains(name, "/") {
+			t.Errorf("%s: the unit %s cannot be named", queue, name)
+		}
+		if back := said(t, "systemd-escape", "--unescape", "--instance", name); back != queue {
+			t.Errorf("%s comes out of %s as %s", queue, name, back)
+		}
+		if out := analyzeAs(t, name, func(text string) string { return text }); out != "" {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+func said(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v", program, args, err)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
 // analyze gives what systemd says of the units as edit makes them, with programs in them that
 // there are.
 func analyze(t *testing.T, edit func(string) string) string {
+	t.Helper()
+	return analyzeAs(t, "holdfast-work@mail.service", edit)
+}
+
+// analyzeAs is analyze with a worker of that name.
+func analyzeAs(t *testing.T, worker string, edit func(string) string) string {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"--user", "--man=no", "--recursive-errors=one", "verify"}
@@ -81,7 +127,7 @@ func analyze(t *testing.T, edit func(string) string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unit := filepath.Join(dir, strings.Replace(name, "@.", "@mail.", 1))
+		unit := filepath.Join(dir, strings.Replace(name, "holdfast-work@.service", worker, 1))
 		if err := os.WriteFile(unit, []byte(strings.ReplaceAll(edit(string(text)), "%h/bin/holdfast", "/bin/true")), 0o600); err != nil {
 			t.Fatal(err)
 		}
