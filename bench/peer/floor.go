@@ -72,3 +72,5 @@ func (f *floor) Left(context.Context) (int, error) {
 }
 
 func (f *floor) Close() error { return f.close() }
+
+const chainedName = "floor: 3 × (overwrite, fdatasync, exchange), every third with fsync dir"

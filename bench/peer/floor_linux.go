@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -72,6 +73,83 @@ func (e *exchange) durable(p []byte) error {
 func (e *exchange) close() error {
 	err := e.dir.Close()
 	for _, f := range e.files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}
+
+// FloorChained overwrites one of four files in turn and exchanges its name with a fifth one,
+// as the store does.
+func FloorChained() Peer {
+	return Peer{
+		Key: "floor-chained", Name: chainedName,
+		How: "The bytes of each call overwrite one of four preallocated files in turn, `fdatasync`, which changes names with a fifth one " +
+			"(`RENAME_EXCHANGE`). Beside every third `fdatasync` there is an `fsync` of the directory.",
+		Floor: true,
+		Open:  openChained,
+	}
+}
+
+type chained struct {
+	dir   *os.File
+	files [5]*os.File // the current one last
+	names [4]string
+	n     int // calls
+}
+
+func openChained(_ context.Context, dir string) (Queue, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &chained{dir: d}
+	for i := range c.files {
+		name := "current"
+		if i < len(c.names) {
+			name = fmt.Sprint("spare-", i)
+			c.names[i] = name
+		}
+		if err = writeSynced(filepath.Join(dir, name), make([]byte, exchangeRoom)); err != nil {
+			break
+		}
+		if c.files[i], err = os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return &floor{durable: c.durable, close: c.close}, nil
+}
+
+func (c *chained) durable(p []byte) error {
+	i, last := c.n%len(c.names), len(c.names)
+	c.n++
+	if _, err := c.files[i].WriteAt(p, 0); err != nil {
+		return err
+	}
+	beside := make(chan error, 1)
+	if c.n%3 == 0 {
+		go func() { beside <- c.dir.Sync() }()
+	} else {
+		beside <- nil
+	}
+	if err := errors.Join(datasync(c.files[i]), <-beside); err != nil {
+		return err
+	}
+	fd := int(c.dir.Fd())
+	if err := unix.Renameat2(fd, c.names[i], fd, "current", unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	c.files[i], c.files[last] = c.files[last], c.files[i]
+	return nil
+}
+
+func (c *chained) close() error {
+	err := c.dir.Close()
+	for _, f := range c.files {
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}

@@ -14,3 +14,8 @@ func FloorExchange() Peer {
 		Missing: "needs Linux", Floor: true,
 	}
 }
+
+// FloorChained likewise.
+func FloorChained() Peer {
+	return Peer{Key: "floor-chained", Name: chainedName, Missing: "needs Linux", Floor: true}
+}

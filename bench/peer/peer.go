@@ -120,6 +120,6 @@ func All(npm string) []Peer {
 		Holdfast(), again, Worker(), Goqite(),
 		Bolt(), BoltBatch("bolt-batch", "its defaults", 0, 0), BoltBatch("bolt-64", "of 64", 64, 0),
 		BoltBatch("bolt-256", "of 256", 256, 256), Redis(), Npm(npm),
-		FloorAppend(), FloorRename(), FloorExchange(),
+		FloorAppend(), FloorRename(), FloorExchange(), FloorChained(),
 	}
 }
