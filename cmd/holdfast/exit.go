@@ -136,7 +136,7 @@ var kinds = []kind{
 	{queue.ErrTooLarge, "too_large", exitUsage, "{command} --help"},
 	{queue.ErrInvalid, "invalid", exitUsage, "{command} --help"},
 	{queue.ErrDuplicate, "duplicate", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
-	{queue.ErrFull, "full", exitRefused, otherwise},
+	{queue.ErrFull, "full", exitRefused, "holdfast status --orphans --dir {dir}"},
 
 	{queue.ErrNotFound, "not_found", exitNothing, "holdfast ls {queue} --dir {dir}"},
 	{queue.ErrLeased, "leased", exitRefused, "holdfast show {queue} {id} --dir {dir}"},
