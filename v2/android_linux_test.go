@@ -57,6 +57,8 @@ var makeLinks = map[string]string{
 	"^TestVerify$/symlink":                        linksItself,
 	"^TestVerifyHardLink$":                        linksItself,
 	"^TestRunDamage$/link":                        linksItself,
+	"^TestPurgeLost$":                             linksItself,
+	"^TestBackupRefuses$/link":                    linksItself,
 	"^TestLinkedWhileOpen_HardLink$":              linksItself,
 	"^TestBackupByHardLinks_HardLink$":            linksItself,
 	"^TestRestoreRefusesADirectory$/symbolic":     linksItself,

@@ -181,8 +181,8 @@ func TestHugeSizeInTheState(t *testing.T) {
 	}
 	path := filepath.Join(dir, namespaceDir, stateFile)
 	text := string(mustRead(t, path))
-	planted := strings.Replace(text, `",0,9,"`, `",0,9007199254740990,"`, 1)
-	if planted == text {
+	planted := string(resummed([]byte(strings.Replace(text, `",0,9,"`, `",0,9007199254740990,"`, 1))))
+	if !strings.Contains(planted, "9007199254740990") {
 		t.Fatal("the size was not found in the state")
 	}
 	if err := os.WriteFile(path, []byte(planted), 0o600); err != nil {
@@ -218,8 +218,8 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		s.Close()
 		path := filepath.Join(dir, namespaceDir, stateFile)
 		text := string(mustRead(t, path))
-		planted := strings.Replace(text, change[0], change[1], 1)
-		if planted == text {
+		planted := string(resummed([]byte(strings.Replace(text, change[0], change[1], 1))))
+		if !strings.Contains(planted, change[1]) {
 			t.Fatalf("%s is not in the state", change[0])
 		}
 		if err := os.WriteFile(path, []byte(planted), 0o600); err != nil {

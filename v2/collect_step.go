@@ -96,6 +96,7 @@ func (c *collection) removing(p *pins, do func() error) (err error) {
 	}
 	defer parent.Close() // only synced
 	if err := parent.Sync(); err != nil {
+		p.doubted = true
 		return syncError(err)
 	}
 	return do()

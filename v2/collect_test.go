@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -115,9 +114,8 @@ func TestCollectWaitsForTheOperator(t *testing.T) {
 	d.WriteRaw(inCrash(lockFile), lock)
 	other := beside(t, d)
 
-	w.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool {
-		return op == fsguard.OpSyncDir && strings.HasSuffix(path, namespaceDir)
-	}, unix.EIO, 1))
+	loseSpares(s)
+	w.Arm(crashtest.FailMatching(lastSync(), unix.EIO, 1))
 	if err := ackOf(s, "m010"); !errors.Is(err, queue.ErrUncertain) {
 		t.Fatalf("the commit: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -23,6 +24,9 @@ type cachedState struct {
 	file     fsguard.File
 	writable bool // the descriptor is
 	fileText
+
+	at     fsguard.Info // of what state.json names
+	beside bool         // that is an older state: this one is in a spare
 }
 
 func (c *cachedState) close() {
@@ -40,12 +44,33 @@ func (s *Store) forget() {
 	}
 }
 
-// forgetRetired drops what is known of the spare.
+// forgetRetired drops what is known of the spares.
 func (s *Store) forgetRetired() {
-	if s.retired != nil {
-		s.retired.close()
-		s.retired = nil
+	for _, c := range s.retired {
+		c.close()
 	}
+	s.retired = s.retired[:0]
+}
+
+// retire keeps a file that is a spare now.
+func (s *Store) retire(c *cachedState) {
+	c.st = nil
+	if len(s.retired) == spares {
+		s.retired[0].close()
+		s.retired = slices.Delete(s.retired, 0, 1)
+	}
+	s.retired = append(s.retired, c)
+}
+
+// takeRetired gives a file that is held open, which is then the caller's; nil: it is not.
+func (s *Store) takeRetired(id fsguard.Identity) *cachedState {
+	i := slices.IndexFunc(s.retired, func(c *cachedState) bool { return c.file != nil && c.info.Identity == id })
+	if i < 0 {
+		return nil
+	}
+	c := s.retired[i]
+	s.retired = slices.Delete(s.retired, i, i+1)
+	return c
 }
 
 // current gives the committed state. Called under the lock. The parsed state in
@@ -53,8 +78,25 @@ func (s *Store) forgetRetired() {
 // ctime that begins with the same commit token and revision: no other commit has that
 // token, so neither a reused inode number nor a file whose turn has come again can deceive.
 func (s *Store) current(p *pins) (*state, error) {
+	st, err := s.standing(p)
+	if err == nil && st.exchange && !s.followed.Load() {
+		if err = s.follow(p); err == nil {
+			st = s.cached.st
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// standing gives the state that state.json holds.
+func (s *Store) standing(p *pins) (*state, error) {
 	if err := p.readmit(s.fs, s.dir); err != nil {
 		return nil, err
+	}
+	if s.cached != nil && s.cached.beside {
+		s.forget()
 	}
 	if s.cached != nil && s.cached.file != nil {
 		info, err := lstatState(p)
@@ -82,23 +124,22 @@ func (s *Store) current(p *pins) (*state, error) {
 		return s.cached.st, nil
 	}
 	s.forget()
+	s.forgetRetired() // state.json was replaced: one of them may be what it was
 	return s.read(p, &cachedState{file: file})
 }
 
 // turned gives state.json, of which info was told, with another text to be read: where
-// commits exchange files and others have committed, it is one of the two that are held open,
-// and the other one is known as the spare. nil: it is neither.
+// commits exchange files and others have committed, it is one of those that are held open.
+// nil: it is none of them.
 func (s *Store) turned(info fsguard.Info) *cachedState {
 	c := s.cached
-	switch {
-	case info.Identity == c.info.Identity:
-		s.cached = nil
-	case s.retired != nil && s.retired.file != nil && info.Identity == s.retired.info.Identity:
-		c, s.retired, s.cached = s.retired, c, nil
-		s.retired.st = nil
-	default:
-		return nil
+	if info.Identity != c.info.Identity {
+		if c = s.takeRetired(info.Identity); c == nil {
+			return nil
+		}
+		s.retire(s.cached)
 	}
+	s.cached = nil
 	return &cachedState{file: c.file, writable: c.writable}
 }
 
@@ -108,6 +149,7 @@ func (s *Store) read(p *pins, c *cachedState) (*state, error) {
 		c.close()
 		return nil, err
 	}
+	c.at = c.info
 	s.cached = c
 	return c.st, nil
 }
@@ -167,17 +209,17 @@ func (s *Store) parse(c *cachedState, store token) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.decode(c, text, store)
+	return s.decode(c, text, stateFile, store)
 }
 
-// decode checks what was read of c's file.
-func (s *Store) decode(c *cachedState, text []byte, store token) (*state, error) {
+// decode checks what was read of c's file, which has that name.
+func (s *Store) decode(c *cachedState, text []byte, name string, store token) (*state, error) {
 	c.size, c.length = int64(len(withoutPadding(text))), int64(len(text))
 	if c.size > s.mostText() {
 		return nil, s.tooLong()
 	}
 	s.parses.Add(1)
-	st, err := decodeState(text, stateFile, store)
+	st, err := decodeState(text, name, store)
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +295,10 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 		}
 		objects = append(objects, evidence...)
 	}
+	d.st.after = token{}
+	if d.st.exchange {
+		d.st.after = d.base.commit
+	}
 	s.text = encodeState(s.text[:0], d.st)
 	most := s.mostText()
 	if d.st.recoveries == d.base.recoveries {
@@ -274,26 +320,31 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	// Nothing orders these syncs against each other: none of what they make durable
 	// is named by a committed state yet. If the power goes here, the old state is
 	// found, and orphans at most.
-	if err := s.fs.SyncAll(w.targets...); err != nil {
-		p.spent = true
-		w.lasting = false // what is in its pages may never come to the disk
+	if err := w.sync(s); err != nil {
 		w.drop()
-		return syncError(err)
+		return err
+	}
+	if w.spare {
+		return s.publishSpare(t, d, w, objects, parent)
 	}
 	if err := s.stillCurrent(w); err != nil {
 		w.drop()
 		return err
 	}
-	if w.reserve != "" {
-		if err := p.space.Rename(w.reserve, reserveFile); err != nil {
+	if err := w.replaceReserve(); err != nil {
+		w.drop()
+		return err
+	}
+	if !t.stale && !s.cached.beside {
+		if err := d.passTurn(p); err != nil {
 			w.drop()
 			return err
 		}
 	}
 
 	// The commit point. Before it a reader finds the old state, after it the new.
-	if err := w.put(s); err != nil {
-		if info, e := p.space.Lstat(stateFile); e == nil && info.Identity == s.cached.info.Identity {
+	if err := p.space.Rename(w.temp, stateFile); err != nil {
+		if info, e := p.space.Lstat(stateFile); e == nil && info.Identity == s.cached.at.Identity {
 			w.drop()
 			return err // the old state stands: nothing happened
 		}
@@ -305,7 +356,11 @@ func (s *Store) publish(t *tenure, d *draft, room roomFor, parent fsguard.Dir) e
 	if err := parent.Sync(); err != nil {
 		return s.leaveOpen(t, d, w, err)
 	}
+	w.syncs++
 	s.counted.wrote(w, objects, len(s.text), d.st.revision)
+	if room == enqueuing {
+		s.crowded = false
+	}
 	s.adopt(d, w)
 	return nil
 }
@@ -316,7 +371,7 @@ func (s *Store) stillCurrent(w *writing) error {
 		return err
 	}
 	info, err := lstatState(w.p)
-	if err := same(stateFile, info, err, s.cached.info.Identity); err != nil || !w.spare {
+	if err := same(stateFile, info, err, s.cached.at.Identity); err != nil || !w.spare {
 		return err
 	}
 	return w.admitSpare()
@@ -349,8 +404,8 @@ func (s *Store) leaveOpen(t *tenure, d *draft, w *writing, cause error) error {
 // adopt makes the committed draft the state in memory.
 func (s *Store) adopt(d *draft, w *writing) {
 	if w.spare {
-		s.retired, s.cached = s.cached, nil
-		s.retired.st = nil
+		s.retire(s.cached)
+		s.cached = nil
 	}
 	s.forget()
 	s.pool.keep(w)
@@ -366,6 +421,7 @@ func (s *Store) adopt(d *draft, w *writing) {
 	s.cached = &cachedState{
 		st: d.st, file: w.file.file, writable: true,
 		fileText: fileText{info: info, head: bytes.Clone(stateHead(s.text)), size: int64(len(s.text)), length: w.length},
+		at:       info,
 	}
 }
 

@@ -70,11 +70,14 @@ func TestControlLeavesRoomToSettle(t *testing.T) {
 func TestWaitBesideAFailedCommit(t *testing.T) {
 	for name, plan := range map[string]crashtest.Plan{
 		"before the rename": crashtest.FailMatching(isStateSync, unix.EIO, 1),
-		"uncertain":         crashtest.FailMatching(lastSync, unix.EIO, 1),
+		"uncertain":         crashtest.FailMatching(lastSync(), unix.EIO, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s, w := onDisk(t)
 			mustEnqueue(t, s, "other", small("x"))
+			if name == "uncertain" {
+				loseSpares(s)
+			}
 			w.Arm(plan)
 			errs := together(t, d, s,
 				func() error { _, err := s.Enqueue(t.Context(), "mail", small("a")); return err },

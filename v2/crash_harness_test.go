@@ -68,6 +68,7 @@ type crashScenario struct {
 	cold  bool // the steps need no receipts, and meet runs that the process has not read
 	plain bool // the disk exchanges no names: a store without the feature
 	stops bool // it exchanges none any more once the store is made
+	named bool // each commit makes its spare, and so syncs the namespace last
 
 	prepare int // Options.prepare; 0: never
 
@@ -98,6 +99,10 @@ func (c crashScenario) run(fs fsguard.FS, j *crashtest.Journal) {
 	for i, step := range c.steps {
 		key := stepKey(i)
 		done := false
+		if c.named {
+			waitIdle(s)
+			loseSpares(s)
+		}
 		for try := 0; try < 2 && !done; try++ {
 			j.Begin(key, nil)
 			err := step(ctx, s, r)

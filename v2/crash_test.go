@@ -98,12 +98,42 @@ func TestCrashPlain(t *testing.T) {
 func TestCrashSpareGone(t *testing.T) {
 	c := crashScenario{name: "spare-gone", setup: func(t testing.TB, d *crashtest.Disk, s *Store) {
 		withClaims(t, d, s)
-		d.Remove(inCrash(spareFile))
+		for n := range uint64(spares) {
+			d.Remove(inCrash(spareName(n)))
+		}
 	}, steps: []crashStep{
 		func(ctx context.Context, s *Store, r receipts) error { return s.Ack(ctx, r["a"]) },
 	}}
 	crashtest.Explore(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 100, AfterCheck: 3}))
 	crashtest.ExploreErrors(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 2, AfterCheck: -1, Uneven: true}))
+}
+
+// As many commits as there are spares, twice: each waits for its turn, and the names are
+// synced in time.
+func TestCrashTurns(t *testing.T) {
+	c := crashScenario{name: "turns", setup: withThree}
+	for n := range 2*spares + 1 {
+		c.steps = append(c.steps, func(ctx context.Context, s *Store, r receipts) error {
+			return s.SetFailedNamespace(ctx, "mail", fmt.Sprint("x", n))
+		})
+	}
+	crashtest.Explore(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 100, AfterCheck: 3}))
+}
+
+// A commit whose text has outgrown the spares, behind some whose exchanges are not durable.
+func TestCrashGrow(t *testing.T) {
+	change := func(n int) crashStep {
+		return func(ctx context.Context, s *Store, r receipts) error {
+			return s.SetFailedNamespace(ctx, "mail", fmt.Sprint("x", n))
+		}
+	}
+	c := crashScenario{name: "grow", setup: withThree, steps: []crashStep{change(1), change(2), change(3),
+		func(ctx context.Context, s *Store, r receipts) error {
+			s.opts.block = -1 // all inline
+			_, err := s.EnqueueBatch(ctx, "mail", smalls(60))
+			return err
+		}, change(4), change(5)}}
+	crashtest.Explore(t, c.scenario(t), smaller(crashtest.Options{MaxImages: 60, AfterCheck: 3}))
 }
 
 // The process after the crash only looks, and then the power goes: what it was shown
@@ -135,7 +165,7 @@ func TestFault(t *testing.T) {
 			case ofRuns(c):
 				o.Errnos = []syscall.Errno{syscall.EIO} // TestRunReadFaults has the others where a run is read
 				o.MaxImages = 1
-			case testrun.Thorough() && (c.name == "enqueue" || c.name == "ack" || c.name == "claim" || c.name == "recover"):
+			case testrun.Thorough() && (c.name == "enqueue" || c.name == "recover"):
 				o.Errnos = crashtest.EveryErrno // no code asks for these: a few scenarios stand for all
 			}
 			crashtest.ExploreErrors(t, c.scenario(t), fewer(o))

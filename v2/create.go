@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -24,19 +25,17 @@ func Create(ctx context.Context, dir string, o *Options) (*Store, error) {
 		if err != nil {
 			return err
 		}
-		for _, name := range names {
-			if name == restoringDir {
-				return noStore(root, dir)
-			}
-			if name != namespaceDir {
-				return fmt.Errorf("%s holds %q: %w", dir, name, ErrNotEmpty)
-			}
-		}
-		if len(names) > 0 {
+		if slices.Contains(names, namespaceDir) { // whatever else is there
 			if err := complete(root, dir); err != nil {
 				return err
 			}
 			return fmt.Errorf("%s: %w", dir, ErrExists)
+		}
+		for _, name := range names {
+			if name == restoringDir {
+				return noStore(root, dir)
+			}
+			return fmt.Errorf("%s holds %q: %w", dir, name, ErrNotEmpty)
 		}
 		// A directory sync that does not work here is met before anything is made.
 		if err := root.Sync(); err != nil {
@@ -221,12 +220,14 @@ func (s *Store) found(space fsguard.Dir, st *state) error {
 	if st.exchange {
 		length := toBlocks(int64(len(text)))
 		text = padded(text, length)[:length]
-		err := makeFile(space, spareFile, func(f fsguard.File) error {
-			_, err := f.WriteAt(padded(nil, length)[:length], 0)
-			return err
-		})
-		if err != nil {
-			return err
+		for n := range uint64(spares) {
+			err := makeFile(space, spareName(n), func(f fsguard.File) error {
+				_, err := f.WriteAt(padded(nil, length)[:length], 0)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	if err := space.WriteFile(formatFile, encodeFormat(st.store)); err != nil {
@@ -322,9 +323,9 @@ func nothingToLose(space fsguard.Dir) error {
 				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, although " + name + "/ holds " + inside[0]}
 			}
 			continue
-		case formatFile, lockFile, spareFile, reserveFile:
+		case formatFile, lockFile, reserveFile:
 		default:
-			if !isTemp(name) {
+			if !isTemp(name) && !isSpare(name) {
 				return &CorruptError{File: stateFile, Offset: -1, Reason: "missing, beside a file that is not the store's: " + name}
 			}
 		}

@@ -109,7 +109,7 @@ func TestCreateWhere(t *testing.T) {
 		{name: "a hidden file beside", prepare: inside(".nomedia"), want: ErrNotEmpty, names: `".nomedia"`},
 		{name: "a directory beside", prepare: inside("lost+found/"), want: ErrNotEmpty, names: `"lost+found"`},
 		{name: "a store", prepare: store, want: ErrExists, names: "store"},
-		{name: "a store and a file", prepare: func(t *testing.T, dir string) { store(t, dir); inside("zebra")(t, dir) }, want: ErrNotEmpty, names: `"zebra"`},
+		{name: "a store and a file", prepare: func(t *testing.T, dir string) { store(t, dir); inside("zebra")(t, dir) }, want: ErrExists, names: "store"},
 		{name: "an empty namespace", prepare: inside(namespaceDir + "/"), want: ErrInterruptedInit, names: "store"},
 		{name: "a namespace of somebody's", prepare: inside(namespaceDir + "/notes.txt"), want: ErrCorrupt, names: "notes.txt"},
 		{name: "a namespace with an object", prepare: inside(namespaceDir + "/objects/a/"), want: ErrCorrupt, names: "objects/ holds a"},

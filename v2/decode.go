@@ -55,7 +55,15 @@ func (d *decoder) state(want token) *state {
 	at = d.i
 	uses := d.features()
 	d.uses = uses
-	st.exchange = uses&exchangeFeature != 0
+	st.exchange = uses&sparesFeature != 0
+	if o.may("after") {
+		at := d.i
+		if st.after = d.token("after"); st.after == (token{}) {
+			d.fail(at, "after: a token of sixteen zero bytes")
+		} else if !st.exchange {
+			d.fail(at, `the field "after" without the feature "spares"`)
+		}
+	}
 	o.must("settings")
 	st.settings = d.settings()
 	o.must("fence")
@@ -103,6 +111,14 @@ func (d *decoder) state(want token) *state {
 	}
 	if uses&runsFeature != 0 && len(d.sealed) == 0 {
 		d.fail(at, `the feature "runs", and no run`)
+	}
+	at = d.i
+	if summed := o.may("sum"); summed != st.exchange {
+		d.fail(at, `the feature "spares" and the field "sum": both or neither`)
+	} else if summed {
+		if got, want := checksum(d.b[:at]), d.checksum(); got != want {
+			d.fail(at, "its first %d bytes have the checksum %08x, not %08x", at, got, want)
+		}
 	}
 	o.must("end")
 	if end := d.token("end"); d.err == nil && end != st.commit {

@@ -73,11 +73,6 @@ func together(t *testing.T, d *crashtest.Disk, s *Store, calls ...func() error) 
 	return errs
 }
 
-// parentSync matches the last sync of a commit.
-func parentSync(op fsguard.Op, path string) bool {
-	return op == fsguard.OpSyncDir && path == namespaceDir
-}
-
 // Calls that wait together go into one commit, in order, and each sees the ones
 // before it.
 func TestOneCommitForAllThatWait(t *testing.T) {
@@ -107,7 +102,7 @@ func TestOneCommitForAllThatWait(t *testing.T) {
 // they are answered after its last sync, and fail with it.
 func TestAnswersWaitForTheSyncTheyRestOn(t *testing.T) {
 	d, s, w := onDisk(t)
-	w.Arm(crashtest.FailMatching(parentSync, syscall.EIO, 1))
+	w.Arm(crashtest.FailMatching(lastSync(), syscall.EIO, 1))
 	errs := together(t, d, s,
 		func() error { _, err := s.Enqueue(t.Context(), "mail", small("a")); return err },
 		func() error { _, err := s.Enqueue(t.Context(), "mail", small("a")); return err },
@@ -164,7 +159,7 @@ func TestErrorBeforeTheRename(t *testing.T) {
 // Uncertain completion is seen by every process, and resolved by none in passing.
 func TestUncertaintyIsSeenByEveryProcess(t *testing.T) {
 	d, s, w := onDisk(t)
-	w.Arm(crashtest.FailMatching(parentSync, syscall.EIO, 1))
+	w.Arm(crashtest.FailMatching(lastSync(), syscall.EIO, 1))
 	_, err := s.Enqueue(t.Context(), "mail", small("a"))
 	var u *queue.UncertainError
 	if !errors.As(err, &u) {

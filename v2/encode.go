@@ -15,6 +15,11 @@ func encodeState(dst []byte, st *state) []byte {
 	b := appendHead(dst, head{st.commit, st.store, st.revision})
 	b = append(b, `,"features":`...)
 	b = appendFeatures(b, st.uses())
+	if st.after != (token{}) {
+		b = append(b, `,"after":"`...)
+		b = st.after.append(b)
+		b = append(b, '"')
+	}
 	b = append(b, `,"settings":{"on_dead_owner":`...)
 	b = appendString(b, string(st.settings.OnDeadOwner))
 	b = append(b, `},"fence":`...)
@@ -42,7 +47,13 @@ func encodeState(dst []byte, st *state) []byte {
 		b = appendComma(b, i)
 		b = appendSpace(b, f)
 	}
-	b = append(b, `],"end":"`...)
+	b = append(b, ']')
+	if st.exchange {
+		sum := checksum(b[len(dst):])
+		b = append(b, `,"sum":`...)
+		b = appendChecksum(b, sum)
+	}
+	b = append(b, `,"end":"`...)
 	b = st.commit.append(b)
 	return append(b, "\"}\n"...)
 }

@@ -8,9 +8,9 @@ package holdfast
 type feature uint8
 
 const (
-	importFeature   feature = 1 << iota // the state remembers an import
-	runsFeature                         // messages lie in runs
-	exchangeFeature                     // state.json may end in spaces, and a spare may stand beside it
+	importFeature feature = 1 << iota // the state remembers an import
+	runsFeature                       // messages lie in runs
+	sparesFeature                     // spares take turns with state.json, which may end in spaces
 )
 
 // knownFeatures are those of this program, in the order of their names.
@@ -18,9 +18,9 @@ var knownFeatures = []struct {
 	feature
 	name string
 }{
-	{exchangeFeature, "exchange"},
 	{importFeature, "import"},
 	{runsFeature, "runs"},
+	{sparesFeature, "spares"},
 }
 
 // uses gives the features that st makes use of.
@@ -30,7 +30,7 @@ func (st *state) uses() feature {
 		f |= importFeature
 	}
 	if st.exchange {
-		f |= exchangeFeature
+		f |= sparesFeature
 	}
 	for _, q := range st.queues {
 		if len(q.runs) > 0 {

@@ -17,6 +17,7 @@ import (
 //	              "features":[],"settings":{"on_dead_owner":"stop"},"fence":12,"recoveries":0,
 //	              "resolved":[["TOKEN","6"],…],"queues":[QUEUE,…],"failed":[SPACE,…],"end":"TOKEN"}⏎
 //	              and with the feature "import", before the queues, "imports":[["TOKEN","QUEUE","open"],["TOKEN","QUEUE"],…]
+//	              and with the feature "spares", behind the features, "after":"TOKEN", and before the end, "sum":"CRC32C"
 //	QUEUE        {"name":"mail","next":3,"counters":{…},"paused":true,"cursor":"…","turn":"…",
 //	              "failed_in":"…","slots":[SLOT,…]}, and with the feature "runs", before the slots, "runs":[RUN,…]
 //	SLOT         ["ID",REF] or ["ID",null,CLAIM] or ["ID",REF,CLAIM]
@@ -42,7 +43,7 @@ const (
 // The fields of each object, in the order in which they stand.
 var (
 	formatFields  = newFields("protocol", "version", "store")
-	stateFields   = newFields("commit", "protocol", "version", "store", "revision", "features", "settings", "fence", "recoveries", "resolved", "imports", "queues", "failed", "end")
+	stateFields   = newFields("commit", "protocol", "version", "store", "revision", "features", "after", "settings", "fence", "recoveries", "resolved", "imports", "queues", "failed", "sum", "end")
 	settingFields = newFields("on_dead_owner")
 	queueFields   = newFields("name", "next", "counters", "paused", "cursor", "turn", "failed_in", "runs", "slots")
 	counterFields = newFields("enqueued", "superseded", "claimed", "completed", "retried", "released", "reaped", "failed", "reprocessed", "cleared", "purged", "damaged")

@@ -53,7 +53,12 @@ func (s *Store) glanceOnce(decide func(v *view) error) (moved bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	stands := c.st
+	c, err = s.followUnlocked(p, c)
 	defer c.close()
+	if err != nil {
+		return false, err
+	}
 	c.st.reader = newRunFiles(func() fsguard.Dir { return p.objects })
 	if c.st.store != s.id {
 		return false, fmt.Errorf("%s is another store than the one that was opened: %w", s.dir, ErrReplaced)
@@ -61,7 +66,7 @@ func (s *Store) glanceOnce(decide func(v *view) error) (moved bool, err error) {
 	reader := &payloads{objects: p.objects}
 	defer reader.close()
 	d := newDraft(c.st, c.st.commit, s.clock.Now(), c.size)
-	v := &view{draft: d, load: reader.read, pins: p, owner: s.glanceOwner(p)}
+	v := &view{draft: d, load: reader.read, pins: p, unlocked: stands, owner: s.glanceOwner(p)}
 	err = decide(v)
 	return !shared && errors.Is(v.unmoved(), errMoved), err
 }

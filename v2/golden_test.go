@@ -216,7 +216,7 @@ func (fixedGolden) Now() instant { return goldenNow }
 
 // An old store goes on: what is due in it is claimed and settled, and it verifies.
 func TestGoldenStoresGoOn(t *testing.T) {
-	for _, name := range []string{"fresh", "busy", "later-fields", "dead-owner", "exchange", "runs"} {
+	for _, name := range []string{"fresh", "busy", "later-fields", "dead-owner", "spares", "runs"} {
 		t.Run(name, func(t *testing.T) {
 			dir := goldenCopy(t, filepath.Join(goldenDir, name))
 			s, err := Open(t.Context(), dir, &Options{clock: fixedGolden{}})
@@ -270,7 +270,7 @@ func makeGolden(t *testing.T) {
 		now.Wall, now.Boot = now.Wall.Add(-10*time.Minute), now.Boot-10*time.Minute
 		var seed [32]byte
 		copy(seed[:], name)
-		s, err := Create(t.Context(), dir, &Options{clock: now, rand: rand.NewChaCha8(seed), plain: name != "exchange"})
+		s, err := Create(t.Context(), dir, &Options{clock: now, rand: rand.NewChaCha8(seed), plain: name != "spares"})
 		mustDo(t, err)
 		build(t, s, now)
 		mustDo(t, s.Close())
@@ -294,7 +294,7 @@ var goldenStores = map[string]func(t *testing.T, s *Store, now *handClock){
 		mustDo(t, s.Ack(t.Context(), mustClaim(t, s, "mail", queue.ClaimOptions{Max: 2, WithoutHolder: true})[1].Receipt))
 		mustImport(t, s, "mail", namedToken("another import"), foreign("later", ImportedPending))
 	},
-	"exchange": func(t *testing.T, s *Store, _ *handClock) {
+	"spares": func(t *testing.T, s *Store, _ *handClock) {
 		mustEnqueue(t, s, "mail", small("a"), small("b"))
 		mustDo(t, s.Ack(t.Context(), mustClaim(t, s, "mail", queue.ClaimOptions{WithoutHolder: true})[0].Receipt))
 	},

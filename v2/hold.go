@@ -33,7 +33,7 @@ func (v *view) hold() (*held, error) {
 		return nil, err
 	}
 	h := &held{objects: objects, now: v.draft.now, settled: v.settled, owner: v.owner}
-	if !v.settled {
+	if v.unlocked != nil {
 		if err := v.unmoved(); err != nil {
 			h.release()
 			return nil, err
@@ -43,7 +43,7 @@ func (v *view) hold() (*held, error) {
 	return h, nil
 }
 
-// unmoved reports errMoved unless the state that was read is the one on the disk still: a
+// unmoved reports errMoved unless the state that was read is in state.json still: a
 // look without the transfer lock may have read it before a collection that is over.
 func (v *view) unmoved() error {
 	file, err := openState(v.pins)
@@ -51,7 +51,7 @@ func (v *view) unmoved() error {
 		return err
 	}
 	defer file.Close() // only read
-	st := v.draft.base
+	st := v.unlocked
 	same, err := beginsWith(file, appendHead(nil, head{st.commit, st.store, st.revision}))
 	if err == nil && !same {
 		err = errMoved

@@ -42,7 +42,7 @@ func TestLostFiles(t *testing.T) {
 		// A lock that says nothing readable says that its owner died: the operator recovers.
 		{"lock", lockFile, map[string]string{"gone": stops, "empty": stale, "half": stale, "zeros": stale}},
 		{"reserve", reserveFile, map[string]string{"gone": harmless, "empty": harmless, "half": harmless, "zeros": harmless}},
-		{"spare", spareFile, map[string]string{"gone": harmless, "empty": harmless, "half": harmless, "zeros": harmless}},
+		{"spare", spareName(1), map[string]string{"gone": harmless, "empty": harmless, "half": harmless, "zeros": harmless}},
 		{"objects", objectsDir, map[string]string{"gone": stops}},
 		{"object", objectsDir + "/" + good.object, map[string]string{"gone": damages}},
 		{"payload", objectsDir + "/" + good.object + "/" + payloadFile, map[string]string{"gone": damages, "empty": damages, "half": damages, "zeros": damages}},

@@ -12,7 +12,7 @@ const (
 	stateFile    = "state.json"           // replaced by every commit
 	objectsDir   = "objects"              // one directory for each object, named by its token
 	holdersDir   = "holders"              // one file for each process that claims, named by its token
-	spareFile    = "spare"                // with the feature "exchange": the next commit is written into it
+	sparePrefix  = "spare-"               // with the feature "spares": the files that the next commits are written into
 	reserveFile  = "reserve"              // room given up when the disk is full
 	lockFile     = ".state-transfer.lock" // fixed size, overwritten in place, never removed
 	payloadFile  = "payload.json"         // in an object's directory, or
@@ -21,6 +21,17 @@ const (
 	restoringDir = namespaceDir + ".restoring" // in the root: what a restore makes, until it is whole
 	manifestFile = "manifest.json"             // of a copy, beside its state.json and objects/: its last file
 )
+
+// spares is how many files take turns with state.json.
+const spares = 4
+
+// spareName is the name of the spare that the commit of a revision is written into.
+func spareName(revision uint64) string { return sparePrefix + string('0'+byte(revision%spares)) }
+
+// isSpare reports whether name is one of theirs.
+func isSpare(name string) bool {
+	return len(name) == len(sparePrefix)+1 && strings.HasPrefix(name, sparePrefix) && name[len(sparePrefix)]-'0' < spares
+}
 
 const (
 	stateTempPrefix   = ".state-"

@@ -33,10 +33,10 @@ func TestOperationsOfACommit(t *testing.T) {
 		do   func() error
 		want int
 	}{
-		{"enqueue that prepares", enqueue, 52},
-		{"enqueue", enqueue, 38},
+		{"enqueue that prepares", enqueue, 59},
+		{"enqueue", enqueue, 45},
 		{"claim", claim, 38},
-		{"ack", func() error { return s.Ack(ctx, d[0].Receipt) }, 32},
+		{"ack", func() error { return s.Ack(ctx, d[0].Receipt) }, 31},
 		{"empty claim", func() error { return second(s.Claim(ctx, "other", queue.ClaimOptions{WithoutHolder: true})) }, 14},
 		{"status", func() error { return second(s.Status(ctx, queue.StatusOptions{})) }, 13},
 	} {

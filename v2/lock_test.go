@@ -204,9 +204,14 @@ func TestCancelledInsideACommit(t *testing.T) {
 	}
 }
 
-// lastSync is the last sync of a commit, right after the rename.
-func lastSync(op fsguard.Op, path string) bool {
-	return op == fsguard.OpSyncDir && path == namespaceDir
+// lastSync matches the sync of the namespace that is the last of a commit, after its rename or
+// exchange. Few commits by exchange have one: see loseSpares.
+func lastSync() func(op fsguard.Op, path string) bool {
+	committed := false
+	return func(op fsguard.Op, path string) bool {
+		committed = committed || isCommitPoint(op, path)
+		return committed && op == fsguard.OpSyncDir && path == namespaceDir
+	}
 }
 
 // T15: EIO at the sync after the rename. The callers get what they would have got,
@@ -251,7 +256,8 @@ func TestTrial15UncertainCommit(t *testing.T) {
 			do(history.Step{Op: "enqueue", IDs: []string{"m1", "m2", "m3"}})
 			tt.op.Queue, tt.op.Receipt = "mail", do(history.Step{Op: "claim", N: 1}).Receipts()[0]
 
-			w.Arm(crashtest.FailMatching(lastSync, unix.EIO, 1))
+			loseSpares(s)
+			w.Arm(crashtest.FailMatching(lastSync(), unix.EIO, 1))
 			_, err := history.Perform(ctx, s, tt.op)
 			var u *queue.UncertainError
 			if !errors.As(err, &u) || !errors.Is(err, queue.ErrUncertain) || !errors.Is(err, unix.EIO) || !tt.want(u) {
@@ -300,7 +306,7 @@ func TestTrial15UncertainRefusal(t *testing.T) {
 		second <- err
 	}()
 	until(func() bool { return w.queued() == 2 })
-	w.w.Arm(crashtest.FailMatching(lastSync, unix.EIO, 1))
+	w.w.Arm(crashtest.FailMatching(lastSync(), unix.EIO, 1))
 	w.lock.unlock(t)
 	if err := <-first; !errors.Is(err, queue.ErrUncertain) {
 		t.Errorf("the enqueue: %v", err)
@@ -373,7 +379,7 @@ func TestTrial15UncertainAndDead(t *testing.T) {
 
 // dieUncertain meets EIO at the parent's sync, prints what it was told, and dies.
 func dieUncertain(args []string) error {
-	w := crashtest.Wrap(fsguard.OS(), crashtest.FailMatching(lastSync, unix.EIO, 1))
+	w := crashtest.Wrap(fsguard.OS(), crashtest.FailMatching(lastSync(), unix.EIO, 1))
 	s, err := Open(context.Background(), args[0], &Options{fs: w})
 	if err != nil {
 		return err

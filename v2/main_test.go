@@ -3,6 +3,7 @@
 package holdfast
 
 import (
+	"bytes"
 	crand "crypto/rand"
 	"encoding/json"
 	"errors"
@@ -119,7 +120,6 @@ func watch(told func(op fsguard.Op, path string)) crashtest.Plan {
 // The paths of the store's files as a wrapper tells them.
 var (
 	statePath = filepath.Join(namespaceDir, stateFile)
-	sparePath = filepath.Join(namespaceDir, spareFile)
 	lockPath  = filepath.Join(namespaceDir, lockFile)
 	turnPath  = filepath.Join(namespaceDir, formatFile)
 )
@@ -132,8 +132,35 @@ func isCommitPoint(op fsguard.Op, path string) bool {
 
 // isStateSync reports whether an operation makes a state durable before its commit point.
 func isStateSync(op fsguard.Op, path string) bool {
-	return op == fsguard.OpSyncData && path == sparePath ||
-		op == fsguard.OpSync && (path == sparePath || strings.Contains(path, stateTempPrefix))
+	return op == fsguard.OpSyncData && isSparePath(path) ||
+		op == fsguard.OpSync && strings.Contains(path, stateTempPrefix)
+}
+
+// resummed gives the text of a state, changed by hand, with the checksum that it should have.
+func resummed(text []byte) []byte {
+	text = bytes.TrimRight(text, " ")
+	const field = `,"sum":`
+	i := bytes.LastIndex(text, []byte(field))
+	if i < 0 {
+		return text
+	}
+	return append(appendChecksum(append(text[:i:i], field...), checksum(text[:i])), text[i+len(field)+10:]...)
+}
+
+// loseSpares takes the spares of a store away: the next commit by exchange makes one, and
+// its last sync is that of the namespace.
+func loseSpares(s *Store) {
+	for n := range uint64(spares) {
+		if s.pins == nil {
+			return // it has just opened them anew, or failed to
+		}
+		_ = s.pins.space.Remove(spareName(n)) // a plain store has none
+	}
+}
+
+// isSparePath reports whether a path, as a wrapper tells it, is that of a spare.
+func isSparePath(path string) bool {
+	return filepath.Dir(path) == namespaceDir && isSpare(filepath.Base(path))
 }
 
 // copyStore copies a store that nobody uses, modes included.

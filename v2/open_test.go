@@ -3,13 +3,13 @@
 package holdfast
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -183,8 +183,8 @@ func TestChangedStateIsNoticed(t *testing.T) {
 			mustDo(t, os.WriteFile(path, later(t, mustRead(t, path), s.id), 0o600))
 		}, pendingAre(2)},
 		{"in place, same size, other revision", func(t *testing.T, path string, s *Store) {
-			text := strings.Replace(string(mustRead(t, path)), `"revision":"2"`, `"revision":"8"`, 1)
-			mustDo(t, os.WriteFile(path, []byte(text), 0o600))
+			text := bytes.Replace(mustRead(t, path), []byte(`"revision":"2"`), []byte(`"revision":"8"`), 1)
+			mustDo(t, os.WriteFile(path, inPlaceOf(text, resummed(text)), 0o600))
 		}, func(t *testing.T, s *Store) {
 			st, err := s.Status(t.Context(), queue.StatusOptions{})
 			if err != nil || st.Revision != 8 {
@@ -312,3 +312,6 @@ func unsupported(t *testing.T, lack func(*crashtest.Disk), errno error, looksToo
 		}
 	}
 }
+
+// inPlaceOf gives a text with as many spaces behind it as make it as long as another one.
+func inPlaceOf(was, text []byte) []byte { return padded(text, int64(len(was)))[:len(was)] }

@@ -4,6 +4,7 @@ package holdfast
 
 import (
 	"path"
+	"slices"
 
 	"example.com/holdfast/internal/fsguard"
 )
@@ -41,6 +42,8 @@ func (r opRun) rows(k int) []string {
 		rows = append(rows, "A1")
 	case r.before.reserve && !after.reserve:
 		rows = append(rows, "A11")
+	case len(after.spares) < len(r.before.spares):
+		rows = append(rows, "A12")
 	default:
 		rows = append(rows, r.within(k)...)
 	}
@@ -85,7 +88,7 @@ func (r opRun) within(k int) (rows []string) {
 	if len(after.objects) > len(r.before.objects) {
 		rows = append(rows, "A4")
 	}
-	if after.temps > 0 || after.spare != r.before.spare {
+	if after.temps > 0 || !slices.Equal(after.spares, r.before.spares) {
 		rows = append(rows, "A5")
 	}
 	if after.reserve && (!r.before.reserve || after.reserveSize != r.before.reserveSize) {
@@ -111,12 +114,15 @@ func (r opRun) after(k int) string {
 }
 
 // synced reports whether a directory was synced after the last change of its names up to
-// the k-th operation.
+// the k-th operation, or need not be: a commit by exchange is durable before that, and
+// where it syncs the namespace all the same, that comes last.
 func (r opRun) synced(k int, dir string) bool {
 	for ; k >= 0; k-- {
 		switch op := r.ops[k]; {
 		case op.Op == fsguard.OpSyncDir && op.Path == dir && op.Err == nil:
 			return true
+		case op.Op == fsguard.OpExchange && isCommitPoint(op.Op, op.Path):
+			return !slices.ContainsFunc(r.ops[k:], func(op seenOp) bool { return op.Op == fsguard.OpSyncDir && op.Path == namespaceDir })
 		case isCommitPoint(op.Op, op.Path), op.Op == fsguard.OpMkdir && op.Path == namespaceDir && dir == ".":
 			return false
 		}

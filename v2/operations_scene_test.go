@@ -20,7 +20,7 @@ import (
 func recordedRuns(t *testing.T) []opRun {
 	// The same tokens whatever ran before: a collection goes by the names of objects.
 	defer processes.Store(processes.Swap(1 << 40))
-	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), reserveRuns(t), refusedRuns(t), uncertainRuns(t), restoreRuns(t))
+	runs := slices.Concat(createRuns(t), scenarioRuns(t), holderRuns(t), crowdedRuns(t), reserveRuns(t), refusedRuns(t), uncertainRuns(t), restoreRuns(t))
 	for _, r := range runs {
 		if len(r.ops) == 0 {
 			t.Fatalf("%s does nothing", r.name)
@@ -115,10 +115,26 @@ func holderRuns(t *testing.T) []opRun {
 	return runs
 }
 
+// crowdedRuns are an ack that finds no room for its spare, gives up the others, and is made.
+func crowdedRuns(t *testing.T) []opRun {
+	d := crashtest.NewDisk()
+	crashScenario{setup: withClaims}.make(t, d)
+	r := recordOn(d)
+	s, err := Open(t.Context(), crashDir, crashOptions(r.w))
+	mustDo(t, err)
+	have := receipts{}
+	have.load(s)
+	d.Remove(inCrash(spareName(s.seen.revision + 1)))
+	d.SetFree(0)
+	runs := r.held("ack without room for a spare", func() { mustDo(t, s.Ack(t.Context(), have["a"])) })
+	mustDo(t, s.Close())
+	return runs
+}
+
 // reserveRuns are an ack that gives the reserve up, and the enqueue that brings it back.
 func reserveRuns(t *testing.T) []opRun {
 	d := crashtest.NewDisk()
-	c := crashScenario{setup: withClaims}
+	c := crashScenario{setup: withClaims, plain: true}
 	c.make(t, d)
 	r := recordOn(d)
 	o := crashOptions(r.w)
@@ -168,7 +184,8 @@ func uncertainRuns(t *testing.T) (runs []opRun) {
 		r := recordOn(d)
 		s, err := Open(t.Context(), crashDir, crashOptions(r.w))
 		mustDo(t, err)
-		r.fail, r.err = lastSync, unix.EIO
+		loseSpares(s)
+		r.fail, r.err = lastSync(), unix.EIO
 		return r, s
 	}
 	r, s := disk(withThree)

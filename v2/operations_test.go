@@ -20,7 +20,8 @@ import (
 type diskLook struct {
 	space, format bool
 	record        string // of the transfer lock
-	state, spare  string
+	state         string
+	spares        []string // what they hold
 	reserve       bool
 	reserveSize   int
 	temps         int
@@ -56,7 +57,12 @@ func lookAtDisk(d *crashtest.Disk) (l diskLook) {
 		}
 	}
 	l.space, l.format = d.Exists(at("")), d.Exists(at(formatFile))
-	l.state, l.spare = read(stateFile), read(spareFile)
+	l.state = read(stateFile)
+	for n := range uint64(spares) {
+		if name := spareName(n); d.Exists(at(name)) {
+			l.spares = append(l.spares, read(name))
+		}
+	}
 	l.reserve, l.reserveSize = d.Exists(at(reserveFile)), len(read(reserveFile))
 	for _, name := range namesIn(d, at("")) {
 		if isTemp(name) {
@@ -241,6 +247,8 @@ func called(at string) string {
 		return "format temp"
 	case isTemp(name):
 		return "state temp"
+	case isSpare(name):
+		return "spare"
 	case name == lockFile:
 		return "transfer lock"
 	case name == objectsDir, name == holdersDir:

@@ -130,7 +130,7 @@ func TestRecordThatWasWrittenInSpiteOfTheError(t *testing.T) {
 // What another owner left is not taken for our own uncertain commit, of before.
 func TestAnothersDeathAfterOurUncertainty(t *testing.T) {
 	d, s, w := onDisk(t)
-	w.Arm(crashtest.FailMatching(lastSync, syscall.EIO, 1))
+	w.Arm(crashtest.FailMatching(lastSync(), syscall.EIO, 1))
 	if _, err := s.Enqueue(t.Context(), "mail", small("a")); !errors.Is(err, queue.ErrUncertain) {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestUncertainRecovery(t *testing.T) {
 	d, s, w := onDisk(t)
 	dead := newOwner(token{7}, crashClock.at)
 	d.WriteRaw(crashDir+"/"+namespaceDir+"/"+lockFile, encodeRecord(dead))
-	w.Arm(crashtest.FailMatching(lastSync, syscall.EIO, 1))
+	w.Arm(crashtest.FailMatching(lastSync(), syscall.EIO, 1))
 	if _, err := s.Recover(t.Context()); !errors.Is(err, queue.ErrUncertain) && !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}

@@ -22,7 +22,9 @@ type pins struct {
 
 	rootID, spaceID, objectsID, formatID, lockID fsguard.Identity
 
-	spent bool // a sync failed on one of these: they are not to be synced again
+	spent   bool // a sync failed on one of these: they are not to be synced again
+	doubted bool // a sync of the namespace failed outside of a commit
+	chains  bool // commits may exchange files on this filesystem
 }
 
 // pin opens the store's files and admits each: a directory or a plain file of one
@@ -46,6 +48,9 @@ func pin(fsys fsguard.FS, dir string, o *Options, readOnly bool) (*pins, error) 
 		return nil, err
 	}
 	if err := admitOwner(p.space, o, readOnly); err != nil {
+		return nil, err
+	}
+	if p.chains, err = chainsOn(p.space); err != nil {
 		return nil, err
 	}
 	if p.format, err = openFile(p.space.Open, formatFile); err != nil {

@@ -41,6 +41,7 @@ type view struct {
 	dead     deaths
 	reaps    bool // a call of the batch reaped: holders that nobody needs may go
 	settled  bool
+	unlocked *state // what state.json held, where that was read without the lock; else nil
 	owner    *queue.Owner
 	pins     *pins
 	recovery *Recovery // what serving this batch recovered; nil: nothing

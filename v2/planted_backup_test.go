@@ -11,7 +11,7 @@ var backupBugs = []planted.Bug{
 	bug("hold: collections kept out for ever", "TestVerifyBesideWork$",
 		edit("hold.go", "		_ = h.objects.Unlock() // closing does it too, but for that child\n		_ = h.objects.Close()  // only read\n", "")),
 	bug("hold: a look without the lock that was overtaken", "TestHoldWithoutTheLock$",
-		edit("hold.go", "	if !v.settled {\n", "	if false {\n")),
+		edit("hold.go", "	if v.unlocked != nil {\n", "	if false {\n")),
 	bug("hold: a collection not noticed", "TestHoldWithoutTheLock$",
 		edit("share.go", "err == nil && !free { //", "err == nil && !free && false { //")),
 	bug("verify: claims that are over not counted", "TestVerifyCounts$",
@@ -55,7 +55,7 @@ var backupBugs = []planted.Bug{
 		edit("backup_dir.go", "	if len(names) > 0 {\n", "	if len(names) > 0 && false {\n")),
 
 	bug("restore: the store id kept", "TestBackupAndRestore$",
-		edit("restore_state.go", "	c.store, c.commit, c.exchange = store, commit, exchange\n", "	c.store, c.commit, c.exchange = st.store, commit, exchange\n"),
+		edit("restore_state.go", "	c.store, c.commit, c.exchange, c.after = store, commit, exchange, token{}\n", "	c.store, c.commit, c.exchange, c.after = st.store, commit, exchange, token{}\n"),
 		edit("restore_build.go", "c.st.store != x.st.store ||", "")),
 	bug("restore: leases kept", "TestBackupAndRestore$",
 		edit("restore_state.go", "		case s.claimed == nil ||", "		case true || s.claimed == nil ||"),

@@ -25,7 +25,7 @@ var collectBugs = []planted.Bug{
 	bug("collect: the parent is not synced", "TestCollectAfterALostSync",
 		edit("collect_step.go", "	if err := parent.Sync(); err != nil {", "	if err := error(nil); err != nil {")),
 	bug("collect: the parent is synced last", "TestCollectSyncsTheParentFirst",
-		edit("collect_step.go", "	if err := parent.Sync(); err != nil {\n		return syncError(err)\n	}\n	return do()", "	if err := do(); err != nil {\n		return err\n	}\n	return syncError(parent.Sync())")),
+		edit("collect_step.go", "	if err := parent.Sync(); err != nil {\n		p.doubted = true\n		return syncError(err)\n	}\n	return do()", "	if err := do(); err != nil {\n		return err\n	}\n	return syncError(parent.Sync())")),
 	bug("collect: the readers' lock is not asked for", "TestCollectIsDeferred$",
 		edit("collect_step.go", "	if !free {", "	if false && !free {")),
 	bug("collect: the readers' lock is kept", "TestCollectIsDeferred$",

@@ -19,7 +19,7 @@ var uncaughtBugs = []planted.Uncaught{
 		edit("commit.go", " || info.CtimeNanos != c.info.CtimeNanos", "")),
 	uncaught("not re-admitted when the lock is had, before the rename only", "TestReplacedInsideACommit$",
 		"A commit looks again right before its rename. A call that commits nothing rests on the first look alone: see \"a store that is never re-admitted\".",
-		edit("commit.go", "	if err := p.readmit(s.fs, s.dir); err != nil {\n		return nil, err\n	}\n	if s.cached != nil && s.cached.file != nil {", "	if s.cached != nil && s.cached.file != nil {")),
+		edit("commit.go", "	if err := p.readmit(s.fs, s.dir); err != nil {\n		return nil, err\n	}\n	if s.cached != nil && s.cached.beside {", "	if s.cached != nil && s.cached.beside {")),
 	uncaught("a state of any size committed", "TestFullState$",
 		"Every call counts its own room before: nothing that this program does comes to this bound.",
 		edit("commit.go", "if size > most && size > s.cached.size {", "if false && size > most {")),

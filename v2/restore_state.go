@@ -12,7 +12,7 @@ const restoredFence = 1 << 32
 // another commit, with no claim out. Nothing that it shares with st is changed.
 func (st *state) restored(store, commit token, exchange bool) (next *state, returned int64) {
 	c := *st
-	c.store, c.commit, c.exchange = store, commit, exchange
+	c.store, c.commit, c.exchange, c.after = store, commit, exchange, token{}
 	c.revision++
 	c.resolved = nil // of commits that nobody can ask this store about
 	if c.fence <= maxNumber-restoredFence {

@@ -120,7 +120,7 @@ func TestRunLife(t *testing.T) {
 			t.Fatalf("after %d: %+v, %v", claimed+n, g, err)
 		}
 	}
-	if st := stateOf(t, s); st.uses()&^exchangeFeature != 0 || len(st.queue("mail").slots) != 0 {
+	if st := stateOf(t, s); st.uses()&^sparesFeature != 0 || len(st.queue("mail").slots) != 0 {
 		t.Errorf("an empty queue still uses %b", st.uses())
 	}
 }

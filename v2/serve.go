@@ -59,6 +59,27 @@ func (s *Store) serve(t *tenure, batch []*call) {
 		}
 	}
 	s.commitAll(t, v, st, batch)
+	if t.pins.doubted {
+		s.leaveDoubt(t)
+	}
+}
+
+// leaveDoubt leaves a record in the lock when a sync of the namespace failed outside of a
+// commit: which names of the commits before it are durable nobody knows any more. What
+// these committed stands; a recovery brings it to a name that is known.
+func (s *Store) leaveDoubt(t *tenure) {
+	t.pins.spent = true
+	if t.keep || t.mode != fsguard.Exclusive {
+		return // a commit has left one
+	}
+	tok, _ := newToken(s.rand) // without one it is a record all the same
+	owner := newOwner(tok, s.clock.Now())
+	owner.Uncertain = true
+	t.keep = true
+	if err := t.sign(owner); err != nil {
+		return // some of it may be there, which is a record too
+	}
+	s.open = &uncertainCommit{owner: owner.Token, store: s.id}
 }
 
 // advance refuses a settled state that is older than one that this handle has seen, or
@@ -134,6 +155,7 @@ func (s *Store) commitAll(t *tenure, v *view, st *state, batch []*call) {
 			batch = refuse(batch, err, func(c *call) bool { return c.grows })
 		case isFull(err) && anySettles(batch) && !tight && int64(len(s.text)) > s.cached.size:
 			tight = true
+		case isFull(err) && anySettles(batch) && s.giveUpSpares(t.pins):
 		case isFull(err) && anySettles(batch) && s.giveUpReserve(t.pins):
 		default:
 			failCommit(batch, err)

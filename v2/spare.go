@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -59,36 +60,24 @@ func beginsWith(file fsguard.File, head []byte) (bool, error) {
 	return bytes.Equal(b, head), nil
 }
 
-// fillSpare writes the text into the spare, unsynced. Where there is no spare that it can
-// be written into it does nothing, and says so.
-func (w *writing) fillSpare(s *Store) (done bool, err error) {
-	known := s.retired
-	s.retired = nil // whatever comes of this
-	file, used, length := w.openSpare(s, known, int64(len(s.text)))
-	if file == nil {
-		return false, nil
-	}
-	w.temp, w.file.file, w.spare, w.lasting = spareFile, file, true, length > 0
-	if w.lasting {
-		w.targets = append(w.targets, fsguard.DataOf(file))
-	} else {
-		w.targets = append(w.targets, file)
-	}
-	room := toBlocks(length)
+// fillSpare writes the text into the spare, unsynced. Whether more than the first bytes may be
+// there it tells also where it fails.
+func (w *writing) fillSpare(s *Store) (begun bool, err error) {
+	room := toBlocks(w.length)
 	if size := int64(len(s.text)); room < size {
 		room = toBlocks(size + size/2)
 	}
-	upTo := max(used, int64(len(s.text)))
-	if room > length {
+	upTo := max(w.used, int64(len(s.text)))
+	if room > w.length {
 		upTo = room
 	}
 	w.length = room
 	s.text = padded(s.text, upTo)
 	text := s.text[:upTo]
-	if _, err := file.WriteAt(text[:spareHead], 0); err != nil {
-		return true, err
+	if _, err := w.file.file.WriteAt(text[:spareHead], 0); err != nil {
+		return false, err
 	}
-	_, err = file.WriteAt(text[spareHead:], spareHead)
+	_, err = w.file.file.WriteAt(text[spareHead:], spareHead)
 	return true, err
 }
 
@@ -104,55 +93,122 @@ func padded(text []byte, upTo int64) []byte {
 
 var blankBlock = strings.Repeat(" ", spareBlock)
 
-// openSpare opens the file that the next state is written into, and tells how far it is
-// used and how long it is. It makes one where there is none, or a far too long one.
-// nil: something else stands there, which is left to the operator (Verify tells of it),
+// openSpare opens the file that the commit of a revision is written into, and finds out how
+// far it is used and how long it is. It makes one where there is none, or a far too long one.
+// Not done: something else stands there, which is left to the operator (Verify tells of it),
 // or the disk refuses; a plain replacement, which needs no spare, then says the rest.
-func (w *writing) openSpare(s *Store, known *cachedState, size int64) (file fsguard.File, used, length int64) {
-	space := w.p.space
+func (w *writing) openSpare(s *Store, revision uint64) (done bool) {
+	space, name := w.p.space, spareName(revision)
 	var text *fileText
-	var info fsguard.Info
-	var err error
-	if known != nil {
-		text = &known.fileText
-		if file, info = known.stands(space); file == nil {
+	info, err := space.Lstat(name)
+	if err == nil && !info.Plain() {
+		return false
+	}
+	var file fsguard.File
+	if known := s.takeRetired(info.Identity); err == nil && known != nil {
+		if text = &known.fileText; known.writable {
+			file = known.file
+		} else {
 			known.close()
 		}
 	}
 	if file == nil {
-		file, err = space.OpenWrite(spareFile)
+		file, err = space.OpenWrite(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return makeSpare(space)
+			return w.makeSpare(name)
 		}
 		if err != nil {
-			return nil, 0, 0
+			return false
 		}
 		info, err = file.Info()
 	}
+	var used, length int64
 	if err == nil {
 		used, length, err = usedOf(file, info, text, s.cached.info.Identity)
 	}
-	if err == nil && length <= 2*size+spareSlack {
-		return file, used, length
+	if err == nil && length > 0 && length <= 2*int64(len(s.text))+spareSlack {
+		w.temp, w.file.file, w.spare, w.used, w.length = name, file, true, used, length
+		return true
 	}
 	_ = file.Close() // nothing was written through it
-	if err != nil || space.Remove(spareFile) != nil {
-		return nil, 0, 0
+	if err != nil || space.Remove(name) != nil {
+		return false
 	}
-	return makeSpare(space)
+	return w.makeSpare(name)
 }
 
-// stands gives the file that is held open if it is the spare, under its name, and can be
-// written into. What cannot be told now is found out by opening it anew.
-func (c *cachedState) stands(space fsguard.Dir) (fsguard.File, fsguard.Info) {
-	if c.file == nil || !c.writable {
-		return nil, fsguard.Info{}
+func (w *writing) makeSpare(name string) (done bool) {
+	file, err := w.p.space.Create(name)
+	if err != nil {
+		return false
 	}
-	info, err := space.Lstat(spareFile)
-	if err != nil || !info.Plain() || info.Identity != c.info.Identity {
-		return nil, info
+	w.temp, w.file.file, w.spare, w.fresh, w.names = name, file, true, true, true
+	return true
+}
+
+// lengthen gives all spares the room that this commit's needs where that has outgrown its own, so
+// that a claim or a settlement on a full disk needs none. Their exchanges are made durable
+// first: they are written into before their turn.
+func (w *writing) lengthen(s *Store) error {
+	size := int64(len(s.text))
+	if size <= toBlocks(w.length) {
+		return nil
 	}
-	return c.file, info
+	space, room := w.p.space, toBlocks(size+size/2)
+	short := map[string]fsguard.Info{}
+	for n := range uint64(spares) {
+		name := spareName(n)
+		info, err := space.Lstat(name)
+		if name != w.temp && err == nil && info.Plain() && info.Size < room {
+			short[name] = info // what is not there or is something else is seen to when its turn comes
+		}
+	}
+	if len(short) == 0 {
+		return nil
+	}
+	if err := space.Sync(); err != nil {
+		w.p.doubted = true
+		return syncError(err)
+	}
+	w.syncs++
+	for _, name := range slices.Sorted(maps.Keys(short)) {
+		if known := s.takeRetired(short[name].Identity); known != nil {
+			known.close() // what is known of it is so no longer
+		}
+		file, err := space.OpenWrite(name)
+		if err != nil {
+			return err
+		}
+		w.open = append(w.open, unsynced{file: file})
+		size := short[name].Size
+		if _, err := file.WriteAt(padded(nil, room-size)[:room-size], size); err != nil {
+			return err
+		}
+		w.targets = append(w.targets, fsguard.DataOf(file))
+	}
+	return nil
+}
+
+// giveUpSpares frees the room of the spares for a commit that settles, and reports whether it
+// did: that and those after it take room for one more state at a time, and give it back. What
+// the spares hold must be known not to be the newest state of a crash: their exchanges are
+// made durable first.
+func (s *Store) giveUpSpares(p *pins) bool {
+	if !s.cached.st.exchange || s.crowded || s.cached.beside {
+		return false
+	}
+	if p.space.Sync() != nil {
+		p.doubted = true
+		return false
+	}
+	s.forgetRetired()
+	for n := range uint64(spares) {
+		if info, err := p.space.Lstat(spareName(n)); err == nil && info.Plain() {
+			_ = p.space.Remove(spareName(n)) // its room is then not to be had
+		}
+	}
+	s.crowded = true
+	return true
 }
 
 // usedOf tells how far a spare is used, as far as is known, and its length.
@@ -176,23 +232,15 @@ func usedOf(file fsguard.File, info fsguard.Info, known *fileText, current fsgua
 	return info.Size, info.Size, nil
 }
 
-func makeSpare(space fsguard.Dir) (file fsguard.File, used, length int64) {
-	file, err := space.Create(spareFile)
-	if err != nil {
-		return nil, 0, 0
-	}
-	return file, 0, 0
-}
-
 // admitSpare checks that the spare is still the file that was written.
 func (w *writing) admitSpare() error {
-	info, err := w.p.space.Lstat(spareFile)
+	info, err := w.p.space.Lstat(w.temp)
 	if err == nil {
-		err = admitPlain(spareFile, info)
+		err = admitPlain(w.temp, info)
 	}
 	written, e := w.file.file.Info()
 	if e != nil {
 		return e
 	}
-	return same(spareFile, info, err, written.Identity)
+	return same(w.temp, info, err, written.Identity)
 }

@@ -17,7 +17,8 @@ type state struct {
 	store      token
 	revision   uint64
 	settings   Settings
-	exchange   bool   // commits exchange state.json with the spare: see exchange.go
+	exchange   bool   // commits exchange state.json with a spare: see exchange.go
+	after      token  // with it: the commit that this one was made after; zero: none, or not told
 	fence      uint64 // claims made so far in the whole store
 	recoveries uint64 // fresh revisions published by Recover or a resolution
 	resolved   []outcome

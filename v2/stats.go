@@ -101,7 +101,7 @@ func (c *counters) wrote(w *writing, objects []object, state int, revision uint6
 		}
 	}
 	c.bytes.Add(bytes)
-	c.syncs.Add(uint64(len(w.targets)) + 1) // and the parent
+	c.syncs.Add(uint64(w.syncs))
 	if w.prepared != nil {
 		c.prepared.Add(1)
 	}

@@ -44,12 +44,15 @@ type Store struct {
 	seen       outcome          // the newest state that was current under the lock
 	text       []byte           // buffer of the encoded state
 	open       *uncertainCommit // ours, not resolved yet
-	retired    *cachedState     // the file that our last commit retired, without its state; nil: not known
+	retired    []*cachedState   // spares that are held open, without their states, the one known longest first
 	noExchange bool             // it was refused here: commits replace
+	crowded    bool             // there was no room for spares: commits replace until one enqueues
 	blankLater []string         // owner tokens of records of ours, of which one could not be blanked
 	swept      string           // name of the file at which the last sweep of holders/ stopped
 	pool       pool             // objects that were made ahead
 	company    company          // who may join the next commit
+
+	followed atomic.Bool // state.json is the newest state: see successor.go
 
 	commits, parses atomic.Int64 // of Stats
 	counted         counters     // and the rest of it

@@ -31,7 +31,7 @@ func TestUncertain(t *testing.T) {
 				if ofRuns(c) && c.name != "run-seal" && c.name != "run-claim" && c.name != "run-update" {
 					continue // their commits name runs as these do
 				}
-				c.leave, c.quiet = ends.leave, ends.quiet
+				c.leave, c.quiet, c.named = ends.leave, ends.quiet, true
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel()
 					o := crashtest.Options{MaxImages: 16, AfterCheck: 4, Uneven: true, Errnos: []syscall.Errno{syscall.EIO}}

@@ -47,7 +47,8 @@ func (s *Store) readUnlocked(p *pins) (*cachedState, error) {
 		c := &cachedState{file: file}
 		text, err := s.readSteady(p, c)
 		if err == nil && text != nil {
-			c.st, err = s.decode(c, text, format)
+			c.st, err = s.decode(c, text, stateFile, format)
+			c.at = c.info
 		}
 		if err == nil && text != nil {
 			return c, nil

@@ -28,8 +28,14 @@ func verifyNamespace(p *pins, st *state, report *Report) error {
 		if err != nil {
 			return err
 		}
-		if name == spareFile && !st.exchange {
+		switch spare := isSpare(name); {
+		case spare && !st.exchange:
 			report.fault("file", name, "is not the store's")
+			continue
+		case spare && !info.Plain():
+			report.fault("file", name, "is not a plain file with one link")
+			continue
+		case spare:
 			continue
 		}
 		switch name {
@@ -37,7 +43,7 @@ func verifyNamespace(p *pins, st *state, report *Report) error {
 			if !info.Mode.IsDir() {
 				report.fault("file", name, "is not a directory")
 			}
-		case formatFile, stateFile, spareFile, reserveFile:
+		case formatFile, stateFile, reserveFile:
 			if !info.Plain() {
 				report.fault("file", name, "is not a plain file with one link")
 			}

@@ -116,7 +116,7 @@ func (s *Store) await(ctx context.Context, look func(v *view) (yes bool, next in
 			if yes, saw.next, err = look(v); err != nil {
 				return err
 			}
-			saw.file = s.cached.info
+			saw.file = s.cached.at
 			saw.young = young(saw.file)
 			saw.commit = v.draft.base.commit // and perhaps a part of the next
 			return nil

@@ -16,18 +16,22 @@ type writing struct {
 	temp    string   // the name of the file that becomes state.json
 	file    unsynced // that file
 	length  int64    // of it
-	spare   bool     // it is the spare
-	lasting bool     // and stays when the commit does not come
+	spare   bool     // it is a spare
+	fresh   bool     // that this commit has made: its name is not durable
+	used    int64    // how far that is used by an older text
+	names   bool     // this commit changes names besides, or rests on names that may not be durable
 	reserve string   // the temp of a new reserve; empty: none
 	made    []object
 	open    []unsynced
 	targets []fsguard.Syncer
+	syncs   int // that succeeded
 
 	taken    *preparedObject // holds what this commit brings
 	prepared *preparedObject // for commits to come
 }
 
-// write puts objects, a new reserve and the state on the disk, unsynced.
+// write puts objects, a new reserve and the state on the disk, unsynced; in place of the
+// state, where it is to be exchanged, it opens the spare.
 func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exchange bool) error {
 	fresh, missed := 0, false
 	for _, o := range objects {
@@ -61,10 +65,14 @@ func (w *writing) write(s *Store, d *draft, objects []object, room roomFor, exch
 	if err := w.provide(s, d, int64(len(s.text)), room); err != nil {
 		return err
 	}
-	if exchange {
-		if done, err := w.fillSpare(s); done || err != nil {
-			return err
+	if exchange && w.openSpare(s, d.st.revision) {
+		if room == enqueuing {
+			if err := w.lengthen(s); err != nil {
+				return err
+			}
 		}
+		w.names = w.names || w.reserve != "" || d.doubted()
+		return nil
 	}
 	if err := w.fill(s.text, d.st.exchange); err != nil {
 		return err
@@ -87,6 +95,27 @@ func (w *writing) fill(text []byte, pad bool) error {
 	return err
 }
 
+// sync makes durable what was written.
+func (w *writing) sync(s *Store) error {
+	if len(w.targets) == 0 {
+		return nil
+	}
+	if err := s.fs.SyncAll(w.targets...); err != nil {
+		w.p.spent = true
+		return syncError(err)
+	}
+	w.syncs += len(w.targets)
+	return nil
+}
+
+// replaceReserve puts a new reserve in place of the old one.
+func (w *writing) replaceReserve() error {
+	if w.reserve == "" {
+		return nil
+	}
+	return w.p.space.Rename(w.reserve, reserveFile)
+}
+
 func (w *writing) closeObjects() {
 	for _, u := range w.open {
 		u.close()
@@ -107,11 +136,11 @@ func (w *writing) take(s *Store, size int64) *preparedObject {
 }
 
 // drop takes back what was written before a commit point that did not come. What cannot
-// be removed stays: temps go with Recover, objects are orphans, a spare is overwritten.
+// be removed stays: temps go with Recover, objects are orphans.
 func (w *writing) drop() {
 	w.file.close()
 	w.closeObjects()
-	if !w.lasting {
+	if !w.spare {
 		_ = w.p.space.Remove(w.temp)
 	}
 	if w.reserve != "" {

@@ -60,7 +60,8 @@ type conf struct {
 // processes on it belong to the caller's user.
 func NewDisk() *Disk {
 	uid := uint32(os.Geteuid())
-	d := blank(conf{space: fsguard.Space{Type: "sim"}, capacity: math.MaxInt64, uid: uid})
+	// It says that it is one of the filesystems whose model it is.
+	d := blank(conf{space: fsguard.Space{Type: "ext4"}, capacity: math.MaxInt64, uid: uid})
 	d.root = d.newInode(fs.ModeDir|0o700, uid)
 	d.root.links = 1
 	return d
