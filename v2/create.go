@@ -31,11 +31,11 @@ func Create(ctx context.Context, dir string, o *Options) (*Store, error) {
 			}
 			return fmt.Errorf("%s: %w", dir, ErrExists)
 		}
-		for _, name := range names {
-			if name == restoringDir {
-				return noStore(root, dir)
-			}
-			return fmt.Errorf("%s holds %q: %w", dir, name, ErrNotEmpty)
+		if slices.Contains(names, restoringDir) {
+			return noStore(root, dir)
+		}
+		if len(names) > 0 {
+			return fmt.Errorf("%s holds %q: %w", dir, names[0], ErrNotEmpty)
 		}
 		// A directory sync that does not work here is met before anything is made.
 		if err := root.Sync(); err != nil {
