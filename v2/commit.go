@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -42,35 +41,6 @@ func (s *Store) forget() {
 		s.cached.close()
 		s.cached = nil
 	}
-}
-
-// forgetRetired drops what is known of the spares.
-func (s *Store) forgetRetired() {
-	for _, c := range s.retired {
-		c.close()
-	}
-	s.retired = s.retired[:0]
-}
-
-// retire keeps a file that is a spare now.
-func (s *Store) retire(c *cachedState) {
-	c.st = nil
-	if len(s.retired) == spares {
-		s.retired[0].close()
-		s.retired = slices.Delete(s.retired, 0, 1)
-	}
-	s.retired = append(s.retired, c)
-}
-
-// takeRetired gives a file that is held open, which is then the caller's; nil: it is not.
-func (s *Store) takeRetired(id fsguard.Identity) *cachedState {
-	i := slices.IndexFunc(s.retired, func(c *cachedState) bool { return c.file != nil && c.info.Identity == id })
-	if i < 0 {
-		return nil
-	}
-	c := s.retired[i]
-	s.retired = slices.Delete(s.retired, i, i+1)
-	return c
 }
 
 // current gives the committed state. Called under the lock. The parsed state in
@@ -226,17 +196,6 @@ func (s *Store) decode(c *cachedState, text []byte, name string, store token) (*
 	st.reader = s.runs
 	c.head = bytes.Clone(stateHead(text))
 	return st, nil
-}
-
-func readFormat(p *pins) (token, error) {
-	text, err := fsguard.ReadAll(p.format, 4096)
-	if errors.Is(err, fsguard.ErrTooLong) {
-		return token{}, &CorruptError{File: formatFile, Offset: 4096, Reason: "longer than any format file"}
-	}
-	if err != nil {
-		return token{}, err
-	}
-	return decodeFormat(text, formatFile)
 }
 
 // An uncertainCommit is one whose rename or last sync failed: it may survive or not.

@@ -77,7 +77,7 @@ func (s *Store) leaveDoubt(t *tenure) {
 	owner.Uncertain = true
 	t.keep = true
 	if err := t.sign(owner); err != nil {
-		return // some of it may be there, which is a record too
+		return // what is there of it is a record too; of two faults at once nobody may learn
 	}
 	s.open = &uncertainCommit{owner: owner.Token, store: s.id}
 }

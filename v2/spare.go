@@ -211,6 +211,35 @@ func (s *Store) giveUpSpares(p *pins) bool {
 	return true
 }
 
+// forgetRetired drops what is known of the spares.
+func (s *Store) forgetRetired() {
+	for _, c := range s.retired {
+		c.close()
+	}
+	s.retired = s.retired[:0]
+}
+
+// retire keeps a file that is a spare now.
+func (s *Store) retire(c *cachedState) {
+	c.st = nil
+	if len(s.retired) == spares {
+		s.retired[0].close()
+		s.retired = slices.Delete(s.retired, 0, 1)
+	}
+	s.retired = append(s.retired, c)
+}
+
+// takeRetired gives a file that is held open, which is then the caller's; nil: it is not.
+func (s *Store) takeRetired(id fsguard.Identity) *cachedState {
+	i := slices.IndexFunc(s.retired, func(c *cachedState) bool { return c.file != nil && c.info.Identity == id })
+	if i < 0 {
+		return nil
+	}
+	c := s.retired[i]
+	s.retired = slices.Delete(s.retired, i, i+1)
+	return c
+}
+
 // usedOf tells how far a spare is used, as far as is known, and its length.
 func usedOf(file fsguard.File, info fsguard.Info, known *fileText, current fsguard.Identity) (used, length int64, err error) {
 	if info.Identity == current {

@@ -109,3 +109,14 @@ func (s *Store) mostText() int64 { return 2 * s.opts.MaxStateBytes }
 func (s *Store) tooLong() error {
 	return fmt.Errorf("%s is longer than %d bytes, twice Options.MaxStateBytes: %w", stateFile, s.mostText(), ErrBound)
 }
+
+func readFormat(p *pins) (token, error) {
+	text, err := fsguard.ReadAll(p.format, 4096)
+	if errors.Is(err, fsguard.ErrTooLong) {
+		return token{}, &CorruptError{File: formatFile, Offset: 4096, Reason: "longer than any format file"}
+	}
+	if err != nil {
+		return token{}, err
+	}
+	return decodeFormat(text, formatFile)
+}
