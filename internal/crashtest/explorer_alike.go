@@ -7,11 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"example.com/holdfast/internal/fsguard"
@@ -45,18 +44,22 @@ func (e *explorer) first(kind string, w world) bool {
 
 // fingerprint tells w from others; kind is what will be done with it.
 func (w world) fingerprint(kind string) fingerprint {
-	h := sha256.New()
-	writeText(h, kind)
+	buf := texts.Get().(*[]byte)
+	defer texts.Put(buf)
+	b := appendText((*buf)[:0], kind)
 	for _, entry := range w.journal.Entries() {
-		writeText(h, string(entry.State))
-		writeText(h, entry.Key)
-		writeText(h, entry.alike())
+		b = appendText(b, string(entry.State))
+		b = appendText(b, entry.Key)
+		b = appendText(b, entry.alike())
 	}
 	w.disk.mu.Lock()
 	defer w.disk.mu.Unlock()
-	w.disk.write(h)
-	return fingerprint(h.Sum(nil))
+	*buf = w.disk.appendTo(b)
+	return sha256.Sum256(*buf)
 }
+
+// texts are what worlds were told as, to be written over.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
 
 // An Aliker is a value of a [Journal] that says itself what it is to Check. Others are
 // what fmt prints, where that is all that they are: one that has a function in it, or a
@@ -124,9 +127,9 @@ func printed(v reflect.Value, depth int) bool {
 	return true
 }
 
-// write tells h all of the disk that a process or an image can see of it.
-func (d *Disk) write(h hash.Hash) {
-	writeText(h, fmt.Sprint(d.conf))
+// appendTo appends to b all of the disk that a process or an image can see of it.
+func (d *Disk) appendTo(b []byte) []byte {
+	b = appendText(b, fmt.Sprint(d.conf))
 	nodes := d.reachable()
 	for _, n := range d.linked { // a removed one has operations that others may rest on
 		if !slices.Contains(nodes, n) {
@@ -142,58 +145,71 @@ func (d *Disk) write(h hash.Hash) {
 		}
 	}
 	names := func(m map[string]*inode) {
-		writeNumbers(h, len(m))
+		b = appendNumbers(b, len(m))
 		for _, name := range slices.Sorted(maps.Keys(m)) {
-			writeText(h, name)
-			writeNumbers(h, number[m[name]])
+			b = appendText(b, name)
+			b = appendNumbers(b, number[m[name]])
 		}
 	}
 	for _, n := range nodes {
-		writeNumbers(h, int(n.mode), int(n.uid), int(n.mtime), n.links, len(n.writes), len(n.ops))
-		writeText(h, n.target)
-		writeBytes(h, n.data)
+		b = appendNumbers(b, int(n.mode), int(n.uid), int(n.mtime), n.links, len(n.writes), len(n.ops))
+		b = appendText(b, n.target)
+		b = appendContent(b, n.data)
 		if len(n.writes) > 0 {
-			writeBytes(h, n.base)
+			b = appendContent(b, n.base)
 		}
 		for _, w := range n.writes {
-			writeNumbers(h, w.off, int(w.fate))
-			writeBytes(h, w.data)
+			b = appendNumbers(b, w.off, int(w.fate))
+			b = appendContent(b, w.data)
 		}
 		names(n.names)
 		if len(n.ops) > 0 {
 			names(n.ground)
 		}
 		for _, o := range n.ops {
-			writeNumbers(h, number[o.node], int(o.fate), number[o.other], len(o.keep))
-			texts := append([]string{string(o.kind), o.name, o.to, o.guard}, o.keep...)
-			for _, text := range append(texts, o.stays...) {
-				writeText(h, text)
+			b = appendNumbers(b, number[o.node], int(o.fate), number[o.other], len(o.keep))
+			for _, text := range []string{string(o.kind), o.name, o.to, o.guard} {
+				b = appendText(b, text)
+			}
+			for _, text := range o.keep {
+				b = appendText(b, text)
+			}
+			for _, text := range o.stays {
+				b = appendText(b, text)
 			}
 			for _, list := range [][]*nameOp{o.rests, o.under} {
-				writeNumbers(h, len(list))
+				b = appendNumbers(b, len(list))
 				for _, other := range list {
-					writeNumbers(h, ops[other])
+					b = appendNumbers(b, ops[other])
 				}
 			}
 		}
 	}
+	return b
 }
 
-func writeText(h io.Writer, text string) { writeBytes(h, []byte(text)) }
-
-// writeBytes spares the zeros at the end, of which a file may have many.
-func writeBytes(h io.Writer, data []byte) {
-	text := bytes.TrimRight(data, "\x00")
-	writeNumbers(h, len(data), len(text))
-	_, _ = h.Write(text) // a hash never fails
+func appendText(b []byte, text string) []byte {
+	return append(appendNumbers(b, len(text)), text...)
 }
 
-func writeNumbers(h io.Writer, numbers ...int) {
-	var buf [8]byte
-	for _, n := range numbers {
-		binary.LittleEndian.PutUint64(buf[:], uint64(n))
-		_, _ = h.Write(buf[:]) // a hash never fails
+// appendContent spares the zeros at the end, of which a file may have many.
+func appendContent(b, data []byte) []byte {
+	text := data
+	for len(text) >= len(zeros) && bytes.Equal(text[len(text)-len(zeros):], zeros[:]) {
+		text = text[:len(text)-len(zeros)]
 	}
+	text = bytes.TrimRight(text, "\x00")
+	return append(appendNumbers(b, len(data), len(text)), text...)
+}
+
+// zeros are compared at once, which is faster than one by one.
+var zeros [512]byte
+
+func appendNumbers(b []byte, numbers ...int) []byte {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return b
 }
 
 // Moment is a number for a process on fs to draw its random numbers by: the same whenever
