@@ -75,6 +75,7 @@ var quickly = []string{"not with -short", "HOLDFAST_REQUIRE_ALL=1", "names canno
 // of all tests but those that make links themselves. Built as for a phone, without
 // cgo, so that the start of Go's runtime is under the filters too.
 func TestSuiteUnderFilters(t *testing.T) {
+	t.Parallel()
 	l := sandbox.NewLauncher(t)
 	path := l.BuildTests(t, nil)
 	for how, s := range map[sandbox.Confinement]sandbox.Suite{
@@ -126,6 +127,7 @@ func makePlantedCalls() {
 // A suite under a filter fails where the store makes one forbidden call, and names it where
 // it can be known.
 func TestPlantedForbiddenCall(t *testing.T) {
+	t.Parallel()
 	l := sandbox.NewLauncher(t)
 	text, err := os.ReadFile("commit.go")
 	mustDo(t, err)
