@@ -82,6 +82,25 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
+// A second implementation that follows the chain comes from the first of these to the second.
+func TestDocumentedChain(t *testing.T) {
+	older, newer := sampleChain()
+	name := spareName(older.revision + 1)
+	for file, want := range map[string]*state{"state.json of before": older, name: newer} {
+		text := docExample(t, file)
+		if want := encodeState(nil, want); !bytes.Equal(text, want) {
+			t.Errorf("%s in docs/format-v2.md\n got %s\nwant %s", file, text, want)
+		}
+		got, err := decodeState(text, file, older.store)
+		if err != nil || !reflect.DeepEqual(got, want) || !isWhole(text) {
+			t.Errorf("%s decodes to something else than what was encoded, or is not whole: %v", file, err)
+		}
+	}
+	if newer.after != older.commit || newer.revision != older.revision+1 {
+		t.Error("the second is no successor of the first")
+	}
+}
+
 // The bounds that the document states are the ones that hold.
 func TestDocumentedBounds(t *testing.T) {
 	doc, err := os.ReadFile("../docs/format-v2.md")

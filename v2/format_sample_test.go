@@ -84,6 +84,31 @@ func sampleState() *state {
 	return st
 }
 
+// sampleChain gives two states of which the second was committed after the first, by a claim,
+// in a store with spares.
+func sampleChain() (older, newer *state) {
+	ann := ref{object: namedToken("object 2"), off: 0, size: 16, sum: checksum([]byte(` {"urgent":true}`)), enqueued: 1767323045678, gen: generation{namedToken("commit 3"), 0}}
+	older = &state{
+		commit: namedToken("commit 3"), after: namedToken("creation"), store: namedToken("store"), revision: 3, exchange: true,
+		settings: Settings{OnDeadOwner: Stop},
+		queues:   []*queueState{{name: "mail", next: 1, counters: queue.Counters{Enqueued: 1}, slots: []*slot{{id: "ann", pending: &ann}}}},
+	}
+	out := ann
+	out.attempts = 1
+	newer = &state{
+		commit: namedToken("commit 4"), after: older.commit, store: older.store, revision: 4, exchange: true,
+		settings: older.settings, fence: 1,
+		queues: []*queueState{{
+			name: "mail", next: 1, counters: queue.Counters{Enqueued: 1, Claimed: 1},
+			slots: []*slot{{id: "ann", claimed: &claim{ref: out, lease: lease{deadline: 1767323345678, fence: 1}}}},
+		}},
+	}
+	for _, st := range []*state{older, newer} {
+		st.queues[0].buildLine()
+	}
+	return older, newer
+}
+
 // Draws of random sound states.
 
 func drawToken(t *rapid.T) token {

@@ -18,6 +18,14 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphan := &session{t: t, dir: filepath.Join(t.TempDir(), "a", "b")}
+	empty, other := &session{t: t, dir: t.TempDir()}, &session{t: t, dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(other.dir, "notes"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	backup := &session{t: t, dir: filepath.Join(t.TempDir(), "copy")}
+	if got := s.run("backup", backup.dir); got.code != 0 {
+		t.Fatalf("backup: %+v", got)
+	}
 	for _, try := range []struct {
 		s    *session
 		args []string
@@ -30,6 +38,10 @@ func TestHints(t *testing.T) {
 		{open, []string{"init"}, exitOperator, "; run: chmod 700 " + open.dir + "\n"},
 		{orphan, []string{"init"}, exitIO, "holdfast: " + orphan.dir + ": the parent directory " + filepath.Dir(orphan.dir) +
 			" does not exist; make it first; run: mkdir -p " + filepath.Dir(orphan.dir) + "\n"},
+		{orphan, []string{"status"}, exitOperator, "; if a disk belongs there, mount it first; run: holdfast init --dir " + orphan.dir + "\n"},
+		{empty, []string{"claim", "mail"}, exitOperator, "; if a disk belongs there, mount it first; run: holdfast init --dir " + empty.dir + "\n"},
+		{other, []string{"status"}, exitOperator, "; there is something else; run: ls -la " + other.dir + "\n"},
+		{backup, []string{"status"}, exitOperator, "; this is a backup: restore it into another directory; run: holdfast restore " + backup.dir + " --dir NEW_DIRECTORY\n"},
 		{s, []string{"ack", "x"}, exitUsage, "; run: holdfast ls QUEUE --dir " + s.dir + "\n"},
 		{s, []string{"ack", "zzzzzzzz.0:1"}, exitUsage, "; run: holdfast ls QUEUE --dir " + s.dir + "\n"},
 		{s, []string{"ack", "other:mail:m:g.0:1"}, exitUsage, "; run: holdfast ls mail --dir " + s.dir + "\n"},

@@ -34,7 +34,8 @@ func (a *app) lsCmd() *cobra.Command {
 		Long: `List the live messages of a queue in order of enqueue. RECEIPT is the short form of
 a claim's receipt, which ack, retry, release, fail, extend and reap take; show has the
 whole one. ATTEMPTS counts all claims, and apart those that are no failures: excused
-(released, snoozed, reprocessed) and lapsed (reaped, taken over).
+(released, snoozed, reprocessed) and lapsed (reaped, taken over). A claim is out until its
+lease is over or a reaping finds its process dead: a list does not ask.
 
 With --overdue only leases past their deadline, of the queue or of all queues:
 "holdfast reap" returns their messages.`,

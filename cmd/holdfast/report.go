@@ -139,6 +139,10 @@ func (a *app) report(err error) {
 	case a.onV1(k):
 		text += "; this is a v1 queue directory: make a store elsewhere, and import this into it"
 		run = "holdfast import-v1 --help"
+	case k.err == holdfast.ErrNoStore && !f.outside && f.place == "" && f.run == "":
+		var more string
+		more, k.next = aboutNoStore(pick(a.dir, "."))
+		text, run = text+more, a.next(k, f)
 	}
 	if advice := pick(f.advice, adviceFor(k, err)); advice != "" {
 		text, run = text+"; "+advice, ""

@@ -80,7 +80,7 @@ func checkFields(text []byte, t reflect.Type) error {
 		field, known := fieldOf(t, name)
 		switch {
 		case !known:
-			return badf("there is no field of the name that begins at byte %d; the fields: %s", d.InputOffset()-1, strings.Join(namesOf(t), ", "))
+			return badf("there is no field %s; the fields: %s", quoted(name), strings.Join(namesOf(t), ", "))
 		case slices.Contains(seen, name):
 			return badf("the field %s stands there twice", name)
 		}
@@ -107,6 +107,15 @@ func checkFields(text []byte, t reflect.Type) error {
 		return badf("more follows the body's object")
 	}
 	return nil
+}
+
+// quoted gives a name as somebody sent it: as text, and no more of it than tells which.
+func quoted(name string) string {
+	const most = 64
+	if len(name) > most {
+		return strconv.QuoteToASCII(name[:most]) + "…"
+	}
+	return strconv.QuoteToASCII(name)
 }
 
 // checkElements is checkFields for each object of an array. It stops at the first that is
