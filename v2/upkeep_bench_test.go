@@ -3,11 +3,15 @@
 package holdfast
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/holdfast/queue"
 )
 
 // A collection of a hundred thousand orphans of 1 KiB beside a thousand messages: how many
@@ -46,4 +50,31 @@ func BenchmarkCollect(b *testing.B) {
 	b.ReportMetric(float64(orphans*b.N)/b.Elapsed().Seconds(), "objects/s")
 	b.ReportMetric(float64(longest.Microseconds())/1000, "ms-longest-hold")
 	b.ReportMetric(float64(holds), "holds")
+}
+
+// A verification of 256 MiB of payloads, in objects of 1 MiB that the page cache has, by so
+// many goroutines.
+//
+//	go test -run - -bench Verify ./v2
+func BenchmarkVerify(b *testing.B) {
+	const messages = 256
+	s, err := Create(b.Context(), filepath.Join(b.TempDir(), "store"), &Options{holders: &holderSet{}})
+	mustDo(b, err)
+	defer s.Close()
+	payload := bytes.Repeat([]byte(`{"to":"ann","text":"as a mail may be"},`), 1<<20/39)
+	payload = append(append([]byte("["), payload...), "1]"...)
+	for i := range messages {
+		mustEnqueue(b, s, "mail", queue.Message{ID: fmt.Sprint("m", i), Payload: payload})
+	}
+	for _, workers := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			b.SetBytes(int64(messages * len(payload)))
+			for b.Loop() {
+				r, err := s.Verify(b.Context(), VerifyOptions{Workers: workers})
+				if err != nil || !r.OK || r.Messages != messages {
+					b.Fatalf("%+v, %v", r, err)
+				}
+			}
+		})
+	}
 }
