@@ -17,10 +17,10 @@ func TestTopKeys(t *testing.T) {
 	}
 	b := newTopBench(t, &topFake{view: view}, 80, 24)
 	for _, try := range []struct{ keys, has, hasNot string }{
-		{"tab", "[2 claims]", "[1"},
-		{"tab", "[3 failed]", "[2 c"},
-		{"tab", "[1 queues]", "[3"},
-		{"shift+tab", "[3 failed]", "[1"},
+		{"tab", "[2:claims]", "[1"},
+		{"tab", "[3:failed]", "[2:c"},
+		{"tab", "[1:queues]", "[3"},
+		{"shift+tab", "[3:failed]", "[1"},
 		{"end", "> m49", "> c "},
 		{"k", "> m48", "> m49"},
 		{"home", "> c ", "> m"},

@@ -92,7 +92,7 @@ func TestTopInATerminal(t *testing.T) {
 	for _, out := range ways {
 		before := m.settings()
 		m.do("send-keys", topUnder(s.dir, "1", pidFile), "Enter")
-		m.wait("[1 queues]", "> mail", "? keys")
+		m.wait("[1:queues]", "> mail", "? keys")
 		if got := m.do("display", "-p", "#{alternate_on}"); got != "1\n" {
 			t.Errorf("%s: not on the alternate screen: %s", out, got)
 		}

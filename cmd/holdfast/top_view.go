@@ -125,7 +125,7 @@ func (m *topModel) totals() string {
 }
 
 func (m *topModel) tabs() string {
-	names := []string{"1 queues", "2 claims", "3 failed"}
+	names := []string{"1:queues", "2:claims", "3:failed"}
 	names[m.page] = "[" + names[m.page] + "]"
 	line := strings.Join(names, "  ")
 	if m.filter != "" || m.typing {
