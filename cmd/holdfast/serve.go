@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -117,4 +119,10 @@ func listen(f serveFlags) (net.Listener, string, error) {
 }
 
 // outside is an error of something that is none of the store's.
-func outside(err error) error { return about(err, facts{outside: true}) }
+func outside(err error) error {
+	f := facts{outside: true}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		f.advice = "end what serves there, or choose another place with --listen or --unix"
+	}
+	return about(err, f)
+}

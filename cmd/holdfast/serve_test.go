@@ -195,6 +195,17 @@ func TestServeRefuses(t *testing.T) {
 	if err := os.WriteFile(open, []byte("a-token-that-all-may-read-0123"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	taken, err := web.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	socket := filepath.Join(t.TempDir(), "s")
+	held, err := web.ListenUnix(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
 	for _, c := range []struct {
 		exit int
 		code string
@@ -211,9 +222,19 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "address", []string{"--token-file", token, "--listen", "localhost:7340"}},
 		{exitUsage, "address", []string{"--token-file", token, "--unix", open}},
 		{exitIO, "io", []string{"--token-file", open}},
+		{exitIO, "io", []string{"--token-file", token, "--listen", taken.Addr().String()}},
+		{exitIO, "io", []string{"--token-file", token, "--unix", socket}},
 		{exitIO, "io", []string{"--token-file", filepath.Join(token, "none")}},
 	} {
 		s.refused(c.exit, c.code, append([]string{"serve"}, c.args...)...)
+	}
+	for _, at := range [][]string{{"--listen", taken.Addr().String()}, {"--unix", socket}} {
+		if got := s.run(append([]string{"serve", "--token-file", token}, at...)...); !strings.Contains(got.err, "end what serves there") {
+			t.Errorf("%q: %q", at, got.err)
+		}
+	}
+	if got := s.run("serve", "--token-file", open); strings.Count(got.err, open) != 1 {
+		t.Errorf("a token that others can read: %q", got.err)
 	}
 }
 

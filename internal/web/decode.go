@@ -150,7 +150,7 @@ func decodeQuery(query string, v any) error {
 	for name, values := range given {
 		field, known := fieldOf(to.Type(), name)
 		if !known {
-			return badf("there is no such parameter; the parameters: %s", strings.Join(namesOf(to.Type()), ", "))
+			return badf("there is no parameter %s; the parameters: %s", quoted(name), strings.Join(namesOf(to.Type()), ", "))
 		}
 		at := to.FieldByIndex(field.Index)
 		if at.Kind() == reflect.Slice {

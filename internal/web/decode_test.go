@@ -65,7 +65,7 @@ func TestQueriesThatAreRefused(t *testing.T) {
 		"/v1/messages?queue=a&limit=x":    "limit is not a number",
 		"/v1/messages?queue=a&limit=1001": "from 1 to 1000",
 		"/v1/messages?queue=a&queue=b":    "queue stands there twice",
-		"/v1/messages?queue=a&state=x":    "no such parameter",
+		"/v1/messages?queue=a&state=x":    `no parameter "state"`,
 		"/v1/status?oldest=perhaps":       "oldest is not true or false",
 		"/v1/failed-message?namespace=a":  "failed_name is missing",
 		"/v1/message?queue=a%zz&id=b":     "not as it must be",

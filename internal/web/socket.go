@@ -19,7 +19,8 @@ const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // ListenUnix listens on a unix socket of mode 0600. While it does, it holds a lock on a file
 // beside it, PATH.lock, that the kernel lets go of when the process dies: of servers that
 // start at once one listens. A socket that a dead one left is replaced; anything else that
-// stands at either path stays. Closing removes both, but no socket of another.
+// stands at either path stays. Closing removes both, but no socket of another. Where another
+// server listens the error is EADDRINUSE, as it is of Listen.
 func ListenUnix(path string) (net.Listener, error) {
 	switch {
 	case strings.HasPrefix(path, "@"):
@@ -125,7 +126,7 @@ func clearSocket(path string) error {
 	switch {
 	case err == nil:
 		c.Close() // it was only to see who answers
-		return fmt.Errorf("%s: another server answers there: %w", path, ErrAddress)
+		return fmt.Errorf("%s: another server answers there: %w", path, syscall.EADDRINUSE)
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return err
 	}

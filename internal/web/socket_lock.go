@@ -44,7 +44,7 @@ func holdLock(f *os.File, name string) (bool, error) {
 	}
 	switch {
 	case err == syscall.EWOULDBLOCK:
-		return false, fmt.Errorf("%s: another server holds it: %w", name, ErrAddress)
+		return false, fmt.Errorf("%s: another server holds it: %w", name, syscall.EADDRINUSE)
 	case err != nil:
 		return false, &fs.PathError{Op: "flock", Path: name, Err: err}
 	}

@@ -30,8 +30,8 @@ func TestListenUnix(t *testing.T) {
 			t.Errorf("%s: %v %v, want mode 0600", name, info, err)
 		}
 	}
-	if _, err := ListenUnix(path); !errors.Is(err, ErrAddress) {
-		t.Errorf("where another listens: %v, want ErrAddress", err)
+	if _, err := ListenUnix(path); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("where another listens: %v, want EADDRINUSE", err)
 	}
 	if err := killed(l); err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestListenUnixAtOnce(t *testing.T) {
 			l, err := ListenUnix(path)
 			if err == nil {
 				won <- l
-			} else if !errors.Is(err, ErrAddress) {
-				t.Errorf("%v, want ErrAddress", err)
+			} else if !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("%v, want EADDRINUSE", err)
 			}
 		})
 	}
@@ -105,8 +105,8 @@ func TestListenUnixLeavesAnothersSocket(t *testing.T) {
 		t.Fatalf("the other's socket: %v", err)
 	}
 	c.Close()
-	if _, err := ListenUnix(path); !errors.Is(err, ErrAddress) {
-		t.Errorf("where another program answers: %v, want ErrAddress", err)
+	if _, err := ListenUnix(path); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("where another program answers: %v, want EADDRINUSE", err)
 	}
 }
 

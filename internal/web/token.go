@@ -22,7 +22,7 @@ const (
 
 // Token reads the token in a file, which must be a plain file of the caller's that nobody
 // else can read. Where there is none it makes one, of 256 random bits and mode 0600, and
-// reports that it did.
+// reports that it did. What it says of a token or its file does not name the file.
 func Token(name string) (token string, made bool, err error) {
 	token, err = readToken(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -71,11 +71,11 @@ func readToken(name string) (string, error) {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no plain file", name)
+		return "", errors.New("this is no plain file")
 	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("%s can be read by others (mode %04o): chmod 600 it, and change what stands in it", name, info.Mode().Perm())
+		return "", fmt.Errorf("others can read it (mode %04o): chmod 600 it, and change what stands in it", info.Mode().Perm())
 	case ok && int(owner.Uid) != os.Geteuid():
-		return "", fmt.Errorf("%s belongs to another user", name)
+		return "", errors.New("it belongs to another user")
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+2))
 	if err != nil {
@@ -83,11 +83,11 @@ func readToken(name string) (string, error) {
 	}
 	token := strings.TrimRight(string(text), "\r\n")
 	if len(token) < minToken || len(token) > maxToken {
-		return "", fmt.Errorf("%s holds a token of %d characters: from %d to %d; remove the file, and a new one is made", name, len(token), minToken, maxToken)
+		return "", fmt.Errorf("the token in it has %d characters: from %d to %d; remove the file, and a new one is made", len(token), minToken, maxToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {
-			return "", fmt.Errorf("%s: a token is one word of plain ASCII", name)
+			return "", errors.New("a token is one word of plain ASCII")
 		}
 	}
 	return token, nil

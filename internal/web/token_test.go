@@ -37,9 +37,9 @@ func TestTokenFilesThatAreRefused(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		"readable":   {good, 0o640, "can be read by others"},
-		"by all":     {good, 0o604, "can be read by others"},
-		"empty":      {"", 0o600, "token of 0 characters"},
+		"readable":   {good, 0o640, "others can read it"},
+		"by all":     {good, 0o604, "others can read it"},
+		"empty":      {"", 0o600, "the token in it has 0 characters"},
 		"short":      {good[1:], 0o600, "characters"},
 		"long":       {strings.Repeat("x", maxToken+1), 0o600, "characters"},
 		"two lines":  {good + "\n" + good, 0o600, "one word"},
