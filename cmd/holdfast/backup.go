@@ -101,8 +101,10 @@ func aboutCopy(err error, to string) error {
 		return about(err, facts{run: "holdfast verify --dir {dir}"})
 	case errors.Is(err, fs.ErrNotExist) && to != "-":
 		return about(err, facts{advice: "make the directory that it is to lie in first", place: to})
-	case to != "-" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)):
-		return about(err, facts{advice: "give a directory where there is room", place: to}) // the store is only read
+	case to != "-" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)):
+		return about(err, facts{advice: "what was written there is no copy: remove it, and give a directory where there is room", place: to}) // the store is only read
+	case to != "-" && errors.Is(err, syscall.EROFS):
+		return about(err, facts{advice: "give a directory that can be written", place: to})
 	case errors.Is(err, holdfast.ErrNotEmpty), errors.Is(err, holdfast.ErrUnsafe) && to != "-":
 		return about(err, facts{advice: "give another directory", place: to})
 	}

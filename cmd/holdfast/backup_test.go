@@ -49,6 +49,9 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("into the copy: %+v", got)
 	}
 	s.refused(exitRefused, "exists", "restore", copied)
+	if got := s.run("restore", copied); !strings.HasSuffix(got.err, "; give another directory with --dir\n") {
+		t.Errorf("over a store: %q", got.err)
+	}
 
 	for name, from := range map[string]string{"directory": copied, "file": tape, "stdin": "-"} {
 		r := &session{t: t, dir: filepath.Join(dir, "restored-"+name)}
@@ -144,6 +147,20 @@ func TestBackupToAReaderThatEnds(t *testing.T) {
 					t.Errorf("%v after %d bytes: %d, %s", c.err, room, code, told)
 				}
 			}
+		}
+	}
+}
+
+// A copy that the disk had no room for leaves a part of one, which the next backup into the
+// same directory would be refused for.
+func TestBackupWithoutRoomSaysWhatToRemove(t *testing.T) {
+	for err, want := range map[syscall.Errno]string{
+		syscall.ENOSPC: "no copy: remove it",
+		syscall.EDQUOT: "no copy: remove it",
+		syscall.EROFS:  "a directory that can be written",
+	} {
+		if f := factsOf(aboutCopy(err, "copy")); !strings.Contains(f.advice, want) || f.place != "copy" {
+			t.Errorf("%v: %q about %q, want %q", err, f.advice, f.place, want)
 		}
 	}
 }

@@ -27,8 +27,15 @@ func (s *session) objects() string { return filepath.Join(s.dir, ".fs-safe-queue
 
 func TestCollect(t *testing.T) {
 	s := newStore(t)
+	const none = "\n0 objects that nothing refers to\n"
+	if got := s.must("status", "--orphans"); !strings.HasSuffix(got, none) {
+		t.Errorf("status of a new store: %q, want it to end with %q", got, none)
+	}
 	s.settled("a", "b")
 	s.must("enqueue", "chat", "1", "--id", "stays")
+	if got := s.must("status"); strings.Contains(got, none) {
+		t.Errorf("status without --orphans: %q", got)
+	}
 	if got, want := s.must("status", "--orphans"), "2 objects that nothing refers to (24 bytes)\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("status: %q, want it to end with %q", got, want)
 	}

@@ -38,7 +38,7 @@ delivered again, those that were enqueued since are gone.`,
 			out, err := a.restoreFrom(cmd.Context(), args[0], o, r)
 			over()
 			switch {
-			case errors.Is(err, holdfast.ErrNotEmpty):
+			case errors.Is(err, holdfast.ErrNotEmpty), errors.Is(err, holdfast.ErrExists):
 				return about(err, facts{advice: "give another directory with --dir"})
 			case err != nil:
 				return a.aboutParent(err)

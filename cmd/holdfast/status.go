@@ -129,5 +129,8 @@ func (a *app) printStatus(ctx context.Context, st queue.Status) {
 			}
 		}
 	}
+	if st.Orphans == 0 {
+		a.printf("0 objects that nothing refers to\n") // --orphans asked
+	}
 	a.printOrphans(st.Orphans, st.OrphanBytes, -1)
 }
