@@ -36,7 +36,8 @@ func (a *app) failedLsCmd() *cobra.Command {
 		Use:   "ls [QUEUE]",
 		Short: "List the failed messages, of all queues or of one",
 		Long: `List the failed messages of one namespace: that of --namespace, else the one where
-messages of the queue are kept that fail now, else the store's common one.`,
+messages of the queue are kept that fail now, else the store's common one. With QUEUE
+only those that came from it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			again := "holdfast failed ls"
