@@ -30,12 +30,15 @@ func CheckQueue(name string) error {
 	if len(name) > MaxQueueBytes {
 		return fmt.Errorf("queue name of %d bytes: at most %d: %w", len(name), MaxQueueBytes, ErrInvalidName)
 	}
-	last := ""
+	what, last := "queue name", ""
+	if strings.Contains(name, "/") {
+		what = "a component of the queue name"
+	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" && name != "" {
 			return fmt.Errorf("queue name %q: an empty component beside a slash: %w", name, ErrInvalidName)
 		}
-		if err := checkComponent("queue name", part); err != nil {
+		if err := checkComponent(what, part); err != nil {
 			return err
 		}
 		last = part

@@ -42,6 +42,8 @@ func TestHints(t *testing.T) {
 		{empty, []string{"claim", "mail"}, exitOperator, "; if a disk belongs there, mount it first; run: holdfast init --dir " + empty.dir + "\n"},
 		{other, []string{"status"}, exitOperator, "; there is something else; run: ls -la " + other.dir + "\n"},
 		{backup, []string{"status"}, exitOperator, "; this is a backup: restore it into another directory; run: holdfast restore " + backup.dir + " --dir NEW_DIRECTORY\n"},
+		{empty, []string{"restore", s.dir}, exitRefused, "holdfast: " + s.dir + ": \"manifest.json\" in the copy: is missing: this is no copy, or one that was not finished; this is a store: holdfast backup makes a copy of it\n"},
+		{s, []string{"enqueue", "a/b c", "1"}, exitUsage, "holdfast: a component of the queue name \"b c\": only A-Z a-z 0-9 . _ - may stand in it: invalid name; run: holdfast enqueue --help\n"},
 		{s, []string{"ack", "x"}, exitUsage, "; run: holdfast ls QUEUE --dir " + s.dir + "\n"},
 		{s, []string{"ack", "zzzzzzzz.0:1"}, exitUsage, "; run: holdfast ls QUEUE --dir " + s.dir + "\n"},
 		{s, []string{"ack", "other:mail:m:g.0:1"}, exitUsage, "; run: holdfast ls mail --dir " + s.dir + "\n"},

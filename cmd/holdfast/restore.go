@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,8 @@ delivered again, those that were enqueued since are gone.`,
 			switch {
 			case errors.Is(err, holdfast.ErrNotEmpty), errors.Is(err, holdfast.ErrExists):
 				return about(err, facts{advice: "give another directory with --dir"})
+			case errors.Is(err, holdfast.ErrBackup) && args[0] != "-":
+				return about(err, facts{place: args[0], advice: aboutNoCopy(args[0])})
 			case err != nil:
 				return a.aboutParent(err)
 			}
@@ -50,6 +53,14 @@ delivered again, those that were enqueued since are gone.`,
 	}
 	cmd.Flags().IntVar(&r.Workers, "workers", 0, "verify payloads in so many places at once, from 1 to 64 (default: one for each CPU, at most 8)")
 	return cmd
+}
+
+// aboutNoCopy is the advice where somebody would restore a store itself.
+func aboutNoCopy(from string) string {
+	if s, err := os.Stat(filepath.Join(from, ".fs-safe-queue-v2")); err == nil && s.IsDir() {
+		return "this is a store: holdfast backup makes a copy of it"
+	}
+	return ""
 }
 
 func (a *app) restoreFrom(ctx context.Context, from string, o *holdfast.Options, r holdfast.RestoreOptions) (holdfast.Restored, error) {
