@@ -167,8 +167,9 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// An UncertainError is returned to every caller of a commit whose last sync
-// failed: the commit may survive or not. Nothing was undone. It carries what the
+// An UncertainError is returned to every caller of a commit that may survive or
+// not: a sync of names failed, or one of data and then what should have taken it
+// back. It carries what the
 // call would have returned, so that a caller whose commit proves to have
 // happened can go on; ask the store's Resolve. It unwraps to [ErrUncertain] and
 // to the cause.

@@ -198,7 +198,8 @@ func (s *Store) decode(c *cachedState, text []byte, name string, store token) (*
 	return st, nil
 }
 
-// An uncertainCommit is one whose rename or last sync failed: it may survive or not.
+// An uncertainCommit is one that failed and may survive or not: its sync of names, its
+// exchange or rename, or what should have taken it back, answered an error.
 type uncertainCommit struct {
 	owner               string // token of the record that was left in the lock
 	store, commit, base token

@@ -9,7 +9,7 @@
 // any instant and, as far as the filesystem keeps its word about a sync, the loss of
 // power. Every transition is in the store wholly or not at all. An answer that rests
 // on the work of others is given only when that work is durable. What cannot be
-// known is said: [queue.ErrUncertain] when the last sync of a commit failed,
+// known is said: [queue.ErrUncertain] when a failed commit may survive or not,
 // [ErrStaleLock] when a process died inside one. Nothing is guessed from a time or a
 // process id. docs/durability.md has the assumptions and what each crash leaves.
 //

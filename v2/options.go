@@ -63,7 +63,7 @@ type Options struct {
 	rand  randReader // nil: the system's
 
 	block   int  // messages to a block of runs; zero: by the backlog; negative: none is sealed
-	plain   bool // commits replace state.json; Create makes a store without the feature "exchange"
+	plain   bool // commits replace state.json; Create makes a store without the feature "spares"
 	noSpill bool // claims seal no evidence: for tests of a state that it fills
 	pollOff bool // whoever waits is woken by events, commits and due times alone
 
