@@ -146,7 +146,7 @@ func (e *StaleLockError) Error() string {
 	case o.Token == "":
 		return "the lock holds an owner record that cannot be read: its owner died inside a transition"
 	case o.Uncertain:
-		return fmt.Sprintf("the lock's owner (pid %d on %s, since %s) left a commit whose last sync failed", o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
+		return fmt.Sprintf("the lock's owner (pid %d on %s, since %s) left a commit that may survive or not", o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
 	}
 	return fmt.Sprintf("the lock's owner (pid %d on %s, since %s) died inside a transition", o.PID, o.Host, o.Since.Format("2006-01-02 15:04:05Z07:00"))
 }
