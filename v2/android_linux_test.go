@@ -127,7 +127,6 @@ func makePlantedCalls() {
 // A suite under a filter fails where the store makes one forbidden call, and names it where
 // it can be known.
 func TestPlantedForbiddenCall(t *testing.T) {
-	t.Parallel()
 	l := sandbox.NewLauncher(t)
 	text, err := os.ReadFile("commit.go")
 	mustDo(t, err)

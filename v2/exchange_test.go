@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"example.com/holdfast/internal/crashtest"
 	"example.com/holdfast/internal/fsguard"
 	"example.com/holdfast/queue"
@@ -124,6 +126,29 @@ func TestGiveUpSpares(t *testing.T) {
 			t.Error("no spare was made again")
 		}
 		mustDo(t, other.Close())
+	}
+}
+
+// Where the sync that makes the exchanges durable has failed, the same sync again, which succeeds,
+// is not believed: the spares stay.
+func TestGiveUpSparesAfterAFailedSync(t *testing.T) {
+	d, s, w := onDisk(t)
+	mustEnqueue(t, s, "mail", smalls(3)...)
+	w.Arm(crashtest.FailMatching(func(op fsguard.Op, path string) bool {
+		return op == fsguard.OpSyncDir && path == namespaceDir
+	}, unix.EIO, 1))
+	for range 2 {
+		if s.giveUpSpares(s.pins) || s.crowded {
+			t.Error("the spares were given up")
+		}
+	}
+	if n := w.Count(fsguard.OpSyncDir); n != 1 {
+		t.Errorf("%d syncs of the namespace, want the one that failed", n)
+	}
+	for n := range uint64(spares) {
+		if !d.Exists(inCrash(spareName(n))) {
+			t.Errorf("%s is gone", spareName(n))
+		}
 	}
 }
 

@@ -192,9 +192,9 @@ func (w *writing) lengthen(s *Store) error {
 // giveUpSpares frees the room of the spares for a commit that settles, and reports whether it
 // did: that and those after it take room for one more state at a time, and give it back. What
 // the spares hold must be known not to be the newest state of a crash: their exchanges are
-// made durable first.
+// made durable first. Where that has failed in this tenure, a sync that succeeds tells nothing.
 func (s *Store) giveUpSpares(p *pins) bool {
-	if !s.cached.st.exchange || s.crowded || s.cached.beside {
+	if !s.cached.st.exchange || s.crowded || s.cached.beside || p.doubted {
 		return false
 	}
 	if p.space.Sync() != nil {
