@@ -153,7 +153,7 @@ func (s *Store) restoreIn(ctx context.Context, root fsguard.Dir, from source, o 
 		return Restored{}, err
 	}
 	if err := root.Sync(); err != nil {
-		return Restored{}, fmt.Errorf("the store is whole, but it is not known whether its name lasts; look with a new process: %w", syncError(err))
+		return Restored{}, fmt.Errorf("it is not known whether the name of the store lasts; do not use it: remove it, and restore again: %w", syncError(err))
 	}
 	return x.out, nil
 }
