@@ -45,7 +45,8 @@ import (
 // another name.
 //
 // Under the lock all this is so wherever the lock's record was blank. A tenure that found a
-// record never touches a spare: it publishes through a fresh file, by rename.
+// record touches no spare before it has recovered: that publishes through a fresh file, by
+// rename.
 //
 // A failure before the exchange is taken back: the spare is removed, and the namespace
 // synced, so that no crash finds a successor there that the caller was told did not come.

@@ -111,7 +111,7 @@ var kinds = []kind{
 	{queue.ErrUncertain, "uncertain", exitOperator, "holdfast recover --dir {dir}"},
 	{holdfast.ErrUnresolved, "unresolved", exitOperator, otherwise},
 	{holdfast.ErrStaleLock, "stale_lock", exitOperator, "holdfast recover --dir {dir}"},
-	{holdfast.ErrNoStore, "no_store", exitOperator, "holdfast init --dir {dir}"},
+	{holdfast.ErrNoStore, "no_store", exitOperator, "holdfast init --dir {dir}"}, // see aboutNoStore
 	{holdfast.ErrInterruptedInit, "interrupted_init", exitOperator, "holdfast init --resume --dir {dir}"},
 	{holdfast.ErrInterruptedRestore, "interrupted_restore", exitOperator, "rm -r {dir}/.fs-safe-queue-v2.restoring"},
 	{holdfast.ErrBackup, "bad_copy", exitRefused, ""}, // its text names the file; another copy is needed

@@ -168,13 +168,7 @@ func (d *Disk) appendTo(b []byte) []byte {
 		}
 		for _, o := range n.ops {
 			b = appendNumbers(b, number[o.node], int(o.fate), number[o.other], len(o.keep))
-			for _, text := range []string{string(o.kind), o.name, o.to, o.guard} {
-				b = appendText(b, text)
-			}
-			for _, text := range o.keep {
-				b = appendText(b, text)
-			}
-			for _, text := range o.stays {
+			for _, text := range slices.Concat([]string{string(o.kind), o.name, o.to, o.guard}, o.keep, o.stays) {
 				b = appendText(b, text)
 			}
 			for _, list := range [][]*nameOp{o.rests, o.under} {
