@@ -87,7 +87,7 @@ var backupBugs = []planted.Bug{
 	bug("restore: the edges of the objects not synced", "TestCrashRestore$",
 		edit("restore_build.go", "	if err := x.objects.Sync(); err != nil {\n		return err\n	}\n", "")),
 	bug("restore: the store's name not synced", "TestCrashRestore$",
-		edit("restore.go", "	if err := root.Sync(); err != nil {\n		return Restored{}, fmt.Errorf(\"the store is whole", "	if err := error(nil); err != nil {\n		return Restored{}, fmt.Errorf(\"the store is whole")),
+		edit("restore.go", "	if err := root.Sync(); err != nil {\n		return Restored{}, fmt.Errorf(\"it is not known whether the name", "	if err := error(nil); err != nil {\n		return Restored{}, fmt.Errorf(\"it is not known whether the name")),
 	bug("restore: the name before the store", "TestCrashRestore$",
 		edit("restore.go", "	if err := x.takeAll(ctx); err != nil {\n		return Restored{}, err\n	}\n", "	if err := root.Rename(restoringDir, namespaceDir); err != nil {\n		return Restored{}, err\n	}\n	if err := x.takeAll(ctx); err != nil {\n		return Restored{}, err\n	}\n"),
 		edit("restore.go", "	// The commit point. Before it there is no store here, after it there is a whole one.\n	if err := root.Rename(restoringDir, namespaceDir); err != nil {\n		return Restored{}, err\n	}\n", "")),
